@@ -173,7 +173,7 @@ def main():
         # Three steps before the end: what they move is theirs and what follows.
         rows = {r["what"]: r["count"] for r in
                 json.loads(graph.out)["tables"]["path_graph"]}
-        step = rows["edges: sync_wait"] - 2  # each step ends with a wait
+        step = rows["edges: call"] - 2  # each step ends with a wait
         what = runs("path", "--only", "what_if", "--what-if",
                     f"graph:step={step}", "--format", "json")
         report = runs("report", "--format", "csv", "-o", folder)

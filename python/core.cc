@@ -170,8 +170,8 @@ py::tuple Codes(PyTable& self, size_t column) {
     throw py::type_error("a column of numbers has numbers()");
   if (const auto it = self.codes.find(column); it != self.codes.end())
     return it->second;
-  auto found = std::make_unique<lamina::TextCodes>(
-      lamina::CodesOf(*self.table, column));
+  auto found =
+      std::make_unique<lamina::TextCodes>(lamina::CodesOf(*self.table, column));
   py::list texts;
   for (const uint32_t text : found->texts)
     texts.append(Text(self.table->Text(text)));

@@ -60,6 +60,7 @@ class FdSink : public ByteSink {
     if (place_.empty()) return {};
     // It may have been read since the sink was made.
     if (IsInput(place_)) return Fail(ReplacesInput(shown_));
+    LAMINA_TRY(InputsUnchanged());
     if (const int error = unfinished_.MoveTo(place_))
       return Fail(OutputError(shown_, error));
     return {};

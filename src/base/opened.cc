@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/opened.h"
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <fcntl.h>
 #include <map>
@@ -12,7 +14,9 @@
 #include <unistd.h>
 
 #include "base/beneath.h"
+#include "base/files_below.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace lamina {
 namespace {
@@ -42,6 +46,8 @@ std::optional<FileId> IdOf(const std::string& path) {
 struct Known {
   std::mutex mutex;
   std::set<FileId> files;
+  bool watch = false;
+  std::map<std::string, struct stat> first;  // by name
   std::map<std::string, int> instead;
   std::set<std::string> also;
   // Real paths, each held from when it was named. They stay.
@@ -69,8 +75,52 @@ bool Knows(const std::optional<FileId>& file) {
 
 }  // namespace
 
-void NoteInput(int fd) { Note(IdOf(fd)); }
-void NoteInput(const std::string& path) { Note(IdOf(path)); }
+namespace {
+
+void Watch(const std::string& name, const struct stat& info) {
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  if (known.watch && S_ISREG(info.st_mode)) known.first.try_emplace(name, info);
+}
+
+}  // namespace
+
+void NoteInput(int fd) {
+  Note(IdOf(fd));
+  std::array<char, PATH_MAX> name{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 &&
+      ::readlink(link.c_str(), name.data(), name.size() - 1) > 0)
+    Watch(name.data(), info);
+}
+void NoteInput(const std::string& path) {
+  Note(IdOf(path));
+  struct stat info {};
+  const std::string real = RealPath(path);
+  if (!real.empty() && ::stat(real.c_str(), &info) == 0) Watch(real, info);
+}
+
+void WatchInputs() {
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  known.watch = true;
+}
+
+Status InputsUnchanged() {
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  for (const auto& [name, first] : known.first) {
+    struct stat now {};
+    // What was removed was read whole, or its reader has failed.
+    if (::stat(name.c_str(), &now) != 0 || IsSame(first, now)) continue;
+    return Fail(InputError(name,
+                           "changed while it was read; no output was written",
+                           "let the profiler end, then run it again"));
+  }
+  return {};
+}
+
 bool IsInput(int fd) { return Knows(IdOf(fd)); }
 bool IsInput(const std::string& path) { return Knows(IdOf(path)); }
 
@@ -156,12 +206,47 @@ bool IsSame(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
+uint64_t StateOfInput(const std::string& path) {
+  uint64_t hash = Fnv1a("");
+  const auto add = [&](const std::string& name) {
+    struct stat info {};
+    if (::stat(NameToRead(name).text().c_str(), &info) != 0) return false;
+    for (const auto number : {static_cast<uint64_t>(info.st_dev),
+                              static_cast<uint64_t>(info.st_ino),
+                              static_cast<uint64_t>(info.st_size),
+                              static_cast<uint64_t>(info.st_mtim.tv_sec),
+                              static_cast<uint64_t>(info.st_mtim.tv_nsec),
+                              static_cast<uint64_t>(info.st_ctim.tv_sec),
+                              static_cast<uint64_t>(info.st_ctim.tv_nsec)}) {
+      hash =
+          Fnv1a({reinterpret_cast<const char*>(&number), sizeof(number)}, hash);
+    }
+    hash = Fnv1a(name, hash);
+    return true;
+  };
+  if (!add(path)) return 0;
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  for (const char* const end : {"-wal", "-journal"}) add(path + end);
+  for (const char* const name :
+       {"transform.log", "execution_details.json", ".lamina-findings.yaml"})
+    add(folder + name);
+  struct stat info {};
+  if (::stat(NameToRead(path).text().c_str(), &info) == 0 &&
+      S_ISDIR(info.st_mode)) {
+    for (const std::string& file : FilesBelow(path)) add(file);
+  }
+  return hash == 0 ? 1 : hash;
+}
+
 void ForgetInput(const std::string& path) {
   const auto file = IdOf(path);
   if (!file) return;
   Known& known = TheKnown();
   const std::lock_guard lock(known.mutex);
   known.files.erase(*file);
+  known.first.erase(RealPath(path));
 }
 
 }  // namespace lamina

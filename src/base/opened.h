@@ -53,6 +53,19 @@ class NameToRead {
 // A file of our own that is read to be written anew.
 void ForgetInput(const std::string& path);
 
+// From now on the first look at every input is kept, and outputs are put in
+// place only while all inputs are as they were: a trace that is still written
+// gives no copy that mixes its states. For programs that answer once.
+void WatchInputs();
+// Errors: an input that was written since, named.
+Status InputsUnchanged();
+
+// A number that differs when what is read under a name is another file or was
+// written since: the file with what readers take from beside it (logs of
+// databases, what captures and rules lay there), or all files of a folder.
+// 0: nothing is there.
+uint64_t StateOfInput(const std::string& path);
+
 // Whether two looks at a name saw one file, which was not written in between.
 bool IsSame(const struct stat& a, const struct stat& b);
 

@@ -189,6 +189,7 @@ Common::Common() {
 
 Status Common::Prepare() {
   asker.cache = !no_cache;
+  asker.watch_inputs = true;
   asker.detail = format == "table"  ? questions::Detail::kScreen
                  : format == "html" ? questions::Detail::kPage
                                     : questions::Detail::kTables;

@@ -150,6 +150,7 @@ Run Add(questions::Description& args, Common& common) {
   args.Flag("--model", options->model,
             "With -o FILE.sqlite and no query: rows of the trace too");
   common.asker.AddCapturesTo(args);
+  common.asker.AddRegionTo(args);
   questions::AddCompiledTo(args, options->compiled);
   common.AddTo(args);
   return [options, &common] { return RunQuery(*options, common); };

@@ -93,24 +93,64 @@ bool Synchronises(CollectiveKind kind) {
   }
 }
 
+namespace {
+
+struct Points {
+  const RankSummary* rank = nullptr;
+  const RankSummary* reference = nullptr;
+  std::vector<Point> forward, backward;
+
+  void Add(const JoinedMember& m, const JoinedMember& base) {
+    rank = m.rank;
+    reference = base.rank;
+    const int64_t end = m.call->end_ns();
+    const int64_t base_end = base.call->end_ns();
+    const auto difference = static_cast<double>(end - base_end);
+    forward.push_back(
+        {static_cast<double>(end - m.rank->first_ns), difference});
+    backward.push_back(
+        {static_cast<double>(base_end - base.rank->first_ns), -difference});
+  }
+  void FitBoth(bool pairs, std::vector<ClockFit>& fits) const {
+    fits.push_back(Fit(rank->rank, reference->rank, rank->first_ns, forward));
+    fits.back().pairs = pairs;
+    fits.push_back(
+        Fit(reference->rank, rank->rank, reference->first_ns, backward));
+    fits.back().pairs = pairs;
+  }
+};
+
+// Both ends of a send and its receive leave together.
+void FitPairs(const JoinedGroup& group, std::vector<ClockFit>& fits) {
+  std::map<std::pair<int64_t, int64_t>, Points> points;
+  for (const JoinedCall& call : group.calls) {
+    if (call.by != MatchedBy::kPeer || !call.doubt.empty() ||
+        call.members.size() != 2)
+      continue;
+    const JoinedMember& a = call.members[0];
+    const JoinedMember& b = call.members[1];
+    points[{a.rank->rank, b.rank->rank}].Add(b, a);
+  }
+  for (const auto& [ranks, p] : points) p.FitBoth(true, fits);
+}
+
+}  // namespace
+
 std::vector<ClockFit> FitClocks(const JoinedGroup& group) {
+  std::vector<ClockFit> fits;
+  FitPairs(group, fits);
   std::map<int64_t, size_t> counts;
   for (const JoinedCall& call : group.calls) {
     for (const JoinedMember& m : call.members) {
       if (Synchronises(m.call->kind)) ++counts[m.rank->rank];
     }
   }
-  if (counts.size() < 2) return {};
+  if (counts.size() < 2) return fits;
   const auto most = std::max_element(
       counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         return a.second != b.second ? a.second < b.second : a.first > b.first;
       });
   const int64_t reference = most->first;
-  struct Points {
-    const RankSummary* rank = nullptr;
-    const RankSummary* reference = nullptr;
-    std::vector<Point> forward, backward;
-  };
   std::map<int64_t, Points> points;
   for (const JoinedCall& call : group.calls) {
     if (!Synchronises(call.members.front().call->kind) || !call.doubt.empty())
@@ -122,23 +162,10 @@ std::vector<ClockFit> FitClocks(const JoinedGroup& group) {
     if (base == nullptr) continue;
     for (const JoinedMember& m : call.members) {
       if (&m == base) continue;
-      Points& p = points[m.rank->rank];
-      p.rank = m.rank;
-      p.reference = base->rank;
-      const int64_t end = m.call->end_ns();
-      const int64_t base_end = base->call->end_ns();
-      const auto difference = static_cast<double>(end - base_end);
-      p.forward.push_back(
-          {static_cast<double>(end - m.rank->first_ns), difference});
-      p.backward.push_back(
-          {static_cast<double>(base_end - base->rank->first_ns), -difference});
+      points[m.rank->rank].Add(m, *base);
     }
   }
-  std::vector<ClockFit> fits;
-  for (const auto& [rank, p] : points) {
-    fits.push_back(Fit(rank, reference, p.rank->first_ns, p.forward));
-    fits.push_back(Fit(reference, rank, p.reference->first_ns, p.backward));
-  }
+  for (const auto& [rank, p] : points) p.FitBoth(false, fits);
   return fits;
 }
 
@@ -161,12 +188,12 @@ Clocks::Clocks(const std::vector<RankOrigin>& ranks, std::vector<ClockFit> fits,
     clock.origin_ns = origin.origin_ns;
     ranks_.push_back(clock);
   }
-  // The surest first: with drift, then those with the least error. A tree of
-  // the surest fits joins all ranks that can be joined.
+  // The surest first: collectives before pairs, with drift, then those with the
+  // least error. A tree of the surest fits joins all ranks that can be joined.
   std::sort(fits.begin(), fits.end(), [](const ClockFit& a, const ClockFit& b) {
     const auto key = [](const ClockFit& f) {
-      return std::make_tuple(f.calls < kCallsForDrift, f.error_ns(), f.rank,
-                             f.reference, f.offset_ns, f.drift);
+      return std::make_tuple(f.pairs, f.calls < kCallsForDrift, f.error_ns(),
+                             f.rank, f.reference, f.offset_ns, f.drift);
     };
     return key(a) < key(b);
   });

@@ -34,6 +34,7 @@ struct ClockFit {
   double spread_ns = 0;    // median absolute deviation from the fit
   double largest_ns = 0;   // of the fitted difference over the calls
   uint64_t calls = 0;
+  bool pairs = false;  // of sends and receives, not of collectives
 
   // Below three times its spread a difference says nothing about clocks.
   bool significant() const { return largest_ns > 3 * spread_ns; }
@@ -44,8 +45,8 @@ struct ClockFit {
 // reductions and transfers let some go early.
 bool Synchronises(CollectiveKind kind);
 
-// Fits of every rank of a group against the one with the most calls, in both
-// directions.
+// Fits of every rank of a group against the one with the most calls, and of the
+// two ends of sends and receives, in both directions.
 std::vector<ClockFit> FitClocks(const JoinedGroup& group);
 
 std::string EncodeFits(const std::vector<ClockFit>& fits);

@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 bool IsTraceName(const std::string& name) {
-  static constexpr std::array<std::string_view, 9> kEnds = {
-      ".json",     ".json.gz", ".json.zst", ".sqlite", ".db",
-      ".nsys-rep", ".pb",      ".pftrace",  ".pb.gz"};
+  static constexpr std::array<std::string_view, 10> kEnds = {
+      ".json", ".json.gz",  ".json.zst", ".trace.gz", ".sqlite",
+      ".db",   ".nsys-rep", ".pb",       ".pftrace",  ".pb.gz"};
   // What stands beside traces: the truth of a sample, the facts of a capture.
   if (name.starts_with('.') || Contains(name, ".truth.") ||
       name == "execution_details.json")
@@ -28,27 +28,74 @@ bool IsTraceName(const std::string& name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::vector<std::string> TracesBelow(const std::string& folder,
-                                     bool snapshots) {
+// What has the name of a trace and is no file: links that lead nowhere, pipes,
+// folders without a trace. They stay in the list, so that whoever reads it
+// names each that cannot be read: no rank vanishes.
+// A pipe would keep its reader waiting: it is an error at once.
+Status AddUnreadable(const std::string& folder,
+                     std::vector<std::string>& files) {
+  std::error_code error;
+  fs::recursive_directory_iterator at(
+      folder, fs::directory_options::skip_permission_denied, error);
+  const size_t known = files.size();
+  for (; !error && at != fs::recursive_directory_iterator();
+       at.increment(error)) {
+    const fs::path& path = at->path();
+    if (!IsTraceName(path.filename().string())) continue;
+    std::error_code gone;
+    const fs::file_status status = fs::status(path, gone);
+    if (fs::is_regular_file(status)) continue;
+    if (fs::exists(status) && !fs::is_directory(status)) {
+      return Fail(InputError(
+          path.string(), "is a pipe or device among the traces of a folder",
+          "give it by itself, or take it out of the folder"));
+    }
+    const std::string inside = path.string() + "/";
+    const bool holds = fs::is_directory(status) &&
+                       std::any_of(files.begin(), files.begin() + known,
+                                   [&](const std::string& file) {
+                                     return file.starts_with(inside);
+                                   });
+    if (!holds) files.push_back(path.string());
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> TracesBelow(const std::string& folder,
+                                             bool snapshots) {
   std::vector<std::string> files = FilesBelow(folder);
   std::erase_if(files, [&](const std::string& file) {
     return !IsTraceName(fs::path(file).filename().string()) &&
            !(snapshots && HasSnapshotName(file));
   });
+  // A list of what can be opened needs no more.
+  if (!snapshots) LAMINA_TRY(AddUnreadable(folder, files));
   return files;
 }
 
-std::vector<std::string> Matching(const std::string& pattern) {
+Result<std::vector<std::string>> Matching(const std::string& pattern,
+                                          bool snapshots) {
   glob_t found{};
   std::vector<std::string> files;
+  Status status;
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
     for (size_t i = 0; i < found.gl_pathc; ++i) {
       std::error_code error;
-      if (!fs::is_directory(found.gl_pathv[i], error))
-        files.emplace_back(found.gl_pathv[i]);
+      // A folder for each rank.
+      if (fs::is_directory(found.gl_pathv[i], error)) {
+        const auto inside = TracesBelow(found.gl_pathv[i], snapshots);
+        if (!inside) {
+          status = Fail(inside.error());
+          break;
+        }
+        files.insert(files.end(), inside->begin(), inside->end());
+        if (!inside->empty()) continue;
+      }
+      files.emplace_back(found.gl_pathv[i]);
     }
   }
   globfree(&found);
+  LAMINA_TRY(std::move(status));
   return files;
 }
 
@@ -60,7 +107,7 @@ Result<std::vector<std::string>> Find(const std::vector<std::string>& arguments,
     std::vector<std::string> files;
     std::error_code error;
     if (fs::is_directory(argument, error)) {
-      files = TracesBelow(argument, snapshots);
+      LAMINA_ASSIGN(files, TracesBelow(argument, snapshots));
       if (files.empty()) {
         const fs::directory_iterator readable(argument, error);
         if (error) {
@@ -74,7 +121,7 @@ Result<std::vector<std::string>> Find(const std::vector<std::string>& arguments,
     } else if (fs::exists(argument, error) || argument == "-") {
       files = {argument};
     } else {
-      files = Matching(argument);
+      LAMINA_ASSIGN(files, Matching(argument, snapshots));
       if (files.empty()) {
         const bool pattern = argument.find_first_of("*?[") != std::string::npos;
         return Fail(InputError(argument,

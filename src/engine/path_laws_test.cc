@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,8 +73,66 @@ void ExpectEqualTimes(const Graph& graph, const Scenario& scenario,
   const Outcome few(graph, scenario, Outcome::Pass::kTouched);
   const Outcome full(graph, scenario, Outcome::Pass::kFull);
   EXPECT_EQ(few.touched(), full.touched()) << what;
-  for (uint32_t v = 0; v < graph.nodes(); ++v)
-    ASSERT_EQ(few.time(v), full.time(v)) << what << ", node " << v;
+  for (uint32_t v = 0; v < graph.nodes(); ++v) {
+    for (size_t reading = 0; reading < analysis::path::kReadings; ++reading) {
+      ASSERT_EQ(few.time(v, reading), full.time(v, reading))
+          << what << ", node " << v << ", reading " << reading;
+    }
+  }
+}
+
+// Gaps and waits of a device on the path are part of its idle time.
+void ExpectIdle(const Graph& graph, const std::vector<Segment>& segments,
+                const std::string& name) {
+  const analysis::host::HostModel& model = graph.model();
+  const trace::Trace& trace = model.trace();
+  std::map<uint32_t, int64_t> waits;
+  for (const Segment& s : segments) {
+    if (s.kind == SegmentKind::kDeviceGap ||
+        s.kind == SegmentKind::kSubmittedWait)
+      waits[model.device(s.owner)] += s.end_ns - s.start_ns;
+  }
+  for (const auto& [device, ns] : waits) {
+    int64_t first = 0, reached = trace::kNoInt, idle = 0;
+    for (const trace::SliceId s : model.devices()[device].work) {
+      if (reached == trace::kNoInt) first = reached = trace.Start(s);
+      idle += std::max<int64_t>(0, trace.Start(s) - reached);
+      reached = std::max(reached, trace.End(s));
+    }
+    EXPECT_LE(ns, idle) << name << ", device " << device << " from " << first;
+  }
+}
+
+// The whole time of device work of a kind on the path.
+int64_t WholeWork(const Graph& graph, const std::vector<Segment>& segments,
+                  SegmentKind kind) {
+  std::set<uint32_t> seen;
+  int64_t sum = 0;
+  for (const Segment& s : segments) {
+    if (s.kind == kind && s.owner.valid() && seen.insert(s.owner.value).second)
+      sum += graph.model().trace().Duration(s.owner);
+  }
+  return sum;
+}
+
+// The less work, the more is saved, in every reading.
+void ExpectMonotonic(const Graph& graph, const std::string& name) {
+  for (const std::string what : {"compute", "host", "comm", "device"}) {
+    std::optional<analysis::path::ByReading> before;
+    for (const char* factor : {"0", "0.25", "0.5", "0.75", "1", "1.5"}) {
+      const auto scenario =
+          ParseScenario(graph, "scale:class=" + what + ":" + factor);
+      ASSERT_TRUE(scenario.has_value()) << name;
+      const auto ends = Outcome(graph, *scenario).Ends(graph.sink());
+      for (size_t r = 0; before && r < ends.size(); ++r)
+        EXPECT_LE((*before)[r], ends[r]) << name << " " << what << factor;
+      if (std::string_view(factor) == "1") {
+        for (const int64_t end : ends)
+          EXPECT_EQ(end, graph.time(graph.sink())) << name << " " << what;
+      }
+      before = ends;
+    }
+  }
 }
 
 void ExpectLaws(const Graph& graph, const std::string& name) {
@@ -89,6 +150,14 @@ void ExpectLaws(const Graph& graph, const std::string& name) {
   const auto on_path = [&](SegmentKind kind) {
     return sums.kind[static_cast<size_t>(kind)];
   };
+  const auto whole = [&](SegmentKind kind) {
+    return WholeWork(graph, segments, kind);
+  };
+  ExpectIdle(graph, segments, name);
+  ExpectMonotonic(graph, name);
+  const int64_t waits = on_path(SegmentKind::kSubmittedWait) +
+                        on_path(SegmentKind::kBusyWait) +
+                        on_path(SegmentKind::kBeforeTrace);
 
   // Less work never makes anything later, and saves no more than what was
   // taken off the path.
@@ -96,14 +165,17 @@ void ExpectLaws(const Graph& graph, const std::string& name) {
     const char* spec;
     int64_t most;
   } less[] = {
-      {"scale:class=compute:0.5", (on_path(SegmentKind::kCompute) + 1) / 2},
-      {"scale:class=compute:0", on_path(SegmentKind::kCompute)},
-      {"scale:class=comm:0", on_path(SegmentKind::kComm)},
-      {"scale:class=copy:0", on_path(SegmentKind::kCopy)},
+      {"scale:class=compute:0.5",
+       (whole(SegmentKind::kCompute) + whole(SegmentKind::kComm) + 1) / 2},
+      {"scale:class=compute:0",
+       whole(SegmentKind::kCompute) + whole(SegmentKind::kComm)},
+      {"scale:class=comm:0", whole(SegmentKind::kComm)},
+      {"scale:class=copy:0", whole(SegmentKind::kCopy)},
       {"scale:class=host:0.5", sums.of(PathClass::kHost)},
-      {"zero:launch", on_path(SegmentKind::kLaunch)},
-      {"zero:gaps", on_path(SegmentKind::kDeviceGap) +
-                        on_path(SegmentKind::kSubmittedWait)}};
+      // Work may then start with its call.
+      {"zero:launch",
+       on_path(SegmentKind::kLaunch) + waits + sums.of(PathClass::kHost)},
+      {"zero:gaps", on_path(SegmentKind::kDeviceGap) + waits}};
   for (const auto& change : less) {
     const auto scenario = ParseScenario(graph, change.spec);
     if (!scenario) continue;  // nothing of the kind is recorded
@@ -134,7 +206,7 @@ void ExpectLaws(const Graph& graph, const std::string& name) {
        e += static_cast<uint32_t>(stride)) {
     const EdgeKind kind = graph.edges()[e].kind;
     if (kind != EdgeKind::kSync && kind != EdgeKind::kDependency &&
-        kind != EdgeKind::kDependencyInferred && kind != EdgeKind::kBaton)
+        kind != EdgeKind::kDependencyInferred && kind != EdgeKind::kHandoff)
       continue;
     ++dropped;
     Scenario scenario;
@@ -146,19 +218,10 @@ void ExpectLaws(const Graph& graph, const std::string& name) {
         << what;
   }
 
-  // With a host and launches that take no time the device still has its work.
-  Scenario free;
-  for (const char* spec : {"scale:class=host:0", "zero:launch"}) {
-    const auto part = ParseScenario(graph, spec);
-    if (!part) continue;
-    const auto append = [](auto& to, const auto& from) {
-      to.insert(to.end(), from.begin(), from.end());
-    };
-    append(free.chains, part->chains);
-    append(free.edges, part->edges);
-    append(free.residuals, part->residuals);
-  }
-  const int64_t then = EndOf(graph, Outcome(graph, free));
+  // With a host that takes no time the device still has its work.
+  const auto free = ParseScenario(graph, "scale:class=host:0");
+  ASSERT_TRUE(free.has_value()) << name;
+  const int64_t then = EndOf(graph, Outcome(graph, *free));
   const trace::Trace& trace = graph.model().trace();
   for (const trace::Stream& stream : trace.streams) {
     int64_t busy = 0, reached = trace::kNoInt;

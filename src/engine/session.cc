@@ -14,6 +14,8 @@
 #include "engine/idle_report.h"
 #include "engine/module_markers.h"
 #include "engine/origins.h"
+#include "engine/range_limit.h"
+#include "engine/step_ranges.h"
 #include "ingest/ingest.h"
 #include "rules/document.h"
 #include "snapshot/cache.h"
@@ -119,7 +121,10 @@ Result<std::unique_ptr<Session>> Session::Read(const std::string& path,
   // What readers had under way lies in the heaps of their threads, and would
   // stay there while tables fill others.
   ::malloc_trim(0);
+  if (!options.range.empty())
+    LAMINA_TRY(LimitToRange(session->trace_, options.range, options.threads));
   AddMarkedModules(session->trace_, **markers);
+  LAMINA_TRY(session->FindSteps(**markers));
   if (options.origins != nullptr) options.origins->Add(path, session->trace_);
   if (options.read) options.read(path, session->trace_);
   if (!options.captures.empty()) LAMINA_TRY(session->MergeCaptures());
@@ -130,9 +135,17 @@ Result<std::unique_ptr<Session>> Session::Read(const std::string& path,
   return session;
 }
 
+Status Session::FindSteps(const rules::MarkerTable& markers) {
+  LAMINA_ASSIGN(step_ranges_,
+                FindStepRanges(trace_, *catalog_, markers, options_.step));
+  return {};
+}
+
 Status Session::MergeCaptures() {
   OpenOptions open = options_;
   open.catalog = catalog_;
+  open.step.clear();
+  open.range.clear();
   LAMINA_ASSIGN(auto captures, OpenCaptures(open.captures, "^line_", open));
   analysis::Settings settings;
   settings.threads = options_.threads;
@@ -166,6 +179,7 @@ Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
   LAMINA_ASSIGN(const auto markers, rules::MarkerTable::Load(session->data_));
   session->trace_ = std::move(trace);
   AddMarkedModules(session->trace_, *markers);
+  LAMINA_TRY(session->FindSteps(*markers));
   return session;
 }
 
@@ -277,7 +291,8 @@ std::unique_ptr<Session::Derived> Session::Derive(tree::LinkMode link,
   const ScopedStage stage(options_.times, "views");
   ParallelFor(options_.threads, 3, [&](size_t i) {
     if (i == 0) derived->modules = tree::Modules::Build(derived->tree);
-    if (i == 1) derived->steps = tree::Steps::Build(derived->tree);
+    if (i == 1)
+      derived->steps = tree::Steps::Build(derived->tree, step_ranges_);
     if (i == 2) {
       derived->device = analysis::DeviceView::Build(derived->tree, *catalog_,
                                                     options_.threads);

@@ -17,6 +17,7 @@
 #include "compat/tracelens/sheets.h"
 #include "lamina/result.h"
 #include "rules/catalog.h"
+#include "rules/markers.h"
 #include "trace/trace.h"
 #include "tree/modules.h"
 #include "tree/steps.h"
@@ -49,6 +50,12 @@ struct OpenOptions {
   // those of modules.
   std::vector<std::string> captures;
   bool captured_frames = false;
+  // Ranges whose names match this pattern (RE2) are the steps; empty: what the
+  // profiler marks, else what data/steps says.
+  std::string step;
+  // Only what happened in, or was launched from, ranges of this name; empty:
+  // all. A '*' stands for any text.
+  std::string range;
   // Learns where each trace that is opened was made.
   Origins* origins = nullptr;
   // Told of each trace that was read, captures too: what of it was lost.
@@ -127,10 +134,12 @@ class Session {
   Result<IdleView*> MakeIdle(const analysis::Context& context);
   std::unique_ptr<Derived> Derive(tree::LinkMode link, bool python_stacks);
   Status MergeCaptures();
+  Status FindSteps(const rules::MarkerTable& markers);
 
   trace::Trace trace_;
   OpenOptions options_;
   rules::DataSet data_;
+  tree::StepRanges step_ranges_;
   std::shared_ptr<const rules::Catalog> catalog_;
   std::shared_ptr<const cost::ModelSet> models_;
   std::vector<std::unique_ptr<Derived>> derived_;

@@ -39,7 +39,7 @@ Json FindingJson(const Finding& f, const Diagnosis& d,
   json["severity"] = f.severity;
   json["what"] = f.what;
   json["gain_ns"] = f.gain_ns;
-  json["gain_kind"] = f.rule->gain_kind;
+  json["gain_kind"] = f.gain_kind();
   json["gain_low_ns"] = f.gain_low_ns;
   json["gain_high_ns"] = f.gain_high_ns;
   json["gain_after_ns"] = f.gain_after_ns;
@@ -153,9 +153,9 @@ std::string ToSarif(const Diagnosis& d,
     result["ruleId"] = f.rule->id;
     result["level"] = level;
     std::string text = f.what;
-    if (f.rule->gain_kind != "none") {
-      text += fmt::format(" Gain: {} ({}).", HumanTime(f.gain_ns),
-                          f.rule->gain_kind);
+    if (f.gain_kind() != "none") {
+      text +=
+          fmt::format(" Gain: {} ({}).", HumanTime(f.gain_ns), f.gain_kind());
     }
     result["message"] = {{"text", text}};
     result["partialFingerprints"] = {{"lamina", f.id}};
@@ -168,7 +168,7 @@ std::string ToSarif(const Diagnosis& d,
       result["locations"] = {{{"logicalLocations", std::move(places)}}};
     if (f.suppressed) result["suppressions"] = {{{"kind", "external"}}};
     result["properties"] = {{"gain_ns", f.gain_ns},
-                            {"gain_kind", f.rule->gain_kind},
+                            {"gain_kind", f.gain_kind()},
                             {"confidence", ConfidenceName(f.confidence)},
                             {"share", f.share}};
     results.push_back(std::move(result));
@@ -213,7 +213,7 @@ std::string ToMarkdown(const Diagnosis& d,
     for (const Finding& f : d.findings) {
       out += fmt::format("| {} | {} | {} | {:.1f} % | {} | {} |\n", ++rank,
                          EscapeMarkdown(f.rule->title), HumanTime(f.gain_ns),
-                         100 * f.share, f.rule->gain_kind,
+                         100 * f.share, f.gain_kind(),
                          ConfidenceName(f.confidence));
     }
   }

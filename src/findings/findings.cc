@@ -77,6 +77,17 @@ std::string KeyText(const Value& value) {
   }
 }
 
+}  // namespace
+
+std::string_view Finding::gain_kind() const {
+  const bool wide = 10 * (gain_high_ns - gain_low_ns) >= gain_ns;
+  return rule->gain_kind == "measured" && gain_ns > 0 && wide
+             ? std::string_view("estimate")
+             : std::string_view(rule->gain_kind);
+}
+
+namespace {
+
 double ExpectedNs(const Finding& f) {
   if (f.rule->gain_kind == "estimate") {
     return 0.5 * static_cast<double>(f.gain_low_ns + f.gain_high_ns);
@@ -284,7 +295,7 @@ class Run {
     set_int("busy_ns", out_.busy_ns);
     set("devices", devices);
     LAMINA_ASSIGN(const auto tables, database_->Run(R"(
-      SELECT key, value FROM recording WHERE value IS NOT NULL;
+      SELECT key, number FROM recording WHERE number IS NOT NULL;
       SELECT count(*), coalesce(sum(steady), 0),
         coalesce(cast(percentile(period_ns, 50) AS INTEGER), 0),
         coalesce(sum(CASE WHEN steady THEN period_ns END), 0)

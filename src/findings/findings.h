@@ -73,6 +73,10 @@ struct Finding {
   std::vector<uint32_t> events;
   std::vector<Claim> spans;  // all with time, by start
   std::vector<std::pair<std::string, std::string>> values;  // of the group
+
+  // That of the rule; but what the trace leaves open to a tenth is not
+  // measured.
+  std::string_view gain_kind() const;
 };
 
 struct RuleRun {

@@ -17,8 +17,7 @@ using rules::Members;
 using rules::Node;
 
 constexpr std::array<Need, 11> kNeeds = {{
-    {"device_events", "empty device_events",
-     "record device activities (CUDA, ROCm)"},
+    {"device_events", "empty device_events", "see device_work in trace_health"},
     {"host_events", "empty host_events", "record CPU activities"},
     {"launches", "weak_links",
      "record the calls of the runtime with their correlation"},

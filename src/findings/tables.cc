@@ -99,7 +99,7 @@ std::string KindSums(const Diagnosis& d) {
   std::map<std::string, int64_t> sums;
   for (const Finding& f : d.findings) {
     if (!f.small && !f.suppressed && f.gain_ns > 0)
-      sums[f.rule->gain_kind] += f.gain_ns;
+      sums[std::string(f.gain_kind())] += f.gain_ns;
   }
   std::string text;
   for (const char* kind : {"measured", "bound", "estimate"}) {
@@ -182,12 +182,12 @@ ResultSet Tables(const Diagnosis& d) {
                : Value();
   };
   for (const Finding& f : d.findings) {
-    findings.Add(++rank, f.rule->title, f.gain_ns, 100 * f.share,
-                 f.rule->gain_kind, ConfidenceName(f.confidence), f.id,
-                 f.rule->id, f.rule->category, f.severity, f.gain_low_ns,
-                 f.gain_high_ns, f.gain_after_ns, f.owned_ns, f.claims, f.what,
-                 f.reason, f.fixes[0]->layer + ": " + f.fixes[0]->text,
-                 f.rule->verify, f.cannot_tell, f.suppressed);
+    findings.Add(++rank, f.rule->title, f.gain_ns, 100 * f.share, f.gain_kind(),
+                 ConfidenceName(f.confidence), f.id, f.rule->id,
+                 f.rule->category, f.severity, f.gain_low_ns, f.gain_high_ns,
+                 f.gain_after_ns, f.owned_ns, f.claims, f.what, f.reason,
+                 f.fixes[0]->layer + ": " + f.fixes[0]->text, f.rule->verify,
+                 f.cannot_tell, f.suppressed);
     const auto uid = [](const Claim& claim) {
       return claim.uid >= 0 ? Value(claim.uid) : Value();
     };
@@ -208,14 +208,13 @@ ResultSet Tables(const Diagnosis& d) {
   for (const Finding& f : d.findings) {
     if (f.small || f.suppressed) continue;
     Note note = MakeNote(
-        f.rule->gain_kind == "none" ? Severity::kWarning
-                                    : Severity::kOpportunity,
+        f.gain_kind() == "none" ? Severity::kWarning : Severity::kOpportunity,
         f.rule->id,
         f.what + " Fix (" + f.fixes[0]->layer + "): " + f.fixes[0]->text,
         {{"findings", "id", f.id, f.events}});
-    if (f.rule->gain_kind != "none") {
+    if (f.gain_kind() != "none") {
       note.worth_ns = f.gain_ns;
-      note.claim = f.rule->gain_kind;
+      note.claim = std::string(f.gain_kind());
     }
     out.notes.push_back(std::move(note));
   }
@@ -286,17 +285,39 @@ void AddToReport(const Diagnosis& d, size_t most, Document& report) {
   // Findings that are shown and say the same of what is missing, and more.
   static constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
       {"trace.damaged", "lost_records"},
+      {"trace.impossible_durations", "impossible_duration"},
+      {"trace.time_outliers", "time_outlier"},
+      {"trace.clocks", "clocks_disagree"},
+      {"trace.clocks", "clocks_drift"},
+      {"trace.lost_device_records", "lost_device_records"},
       {"trace.missing_device_records", "device_records_missing"}};
   for (const auto& [finding, sentence] : kMissing) {
     if (std::ranges::find(shown, finding, &Note::id) != shown.end())
       std::erase_if(notes,
                     [&](const Note& note) { return note.id == sentence; });
   }
+  // What voids the rest stands before it, what only has no gain behind it.
+  const auto behind =
+      std::stable_partition(shown.begin(), shown.end(), [&](const Note& note) {
+        return note.severity == Severity::kOpportunity ||
+               std::any_of(
+                   d.findings.begin(), d.findings.end(), [&](const Finding& f) {
+                     return f.rule->id == note.id && f.severity == "blocker";
+                   });
+      });
+  const std::vector<Note> rest(std::make_move_iterator(behind),
+                               std::make_move_iterator(shown.end()));
+  shown.erase(behind, shown.end());
   auto at = std::find_if(notes.begin(), notes.end(), [](const Note& note) {
     return note.severity != Severity::kVerdict;
   });
   notes.insert(at, std::make_move_iterator(shown.begin()),
                std::make_move_iterator(shown.end()));
+  const auto last = std::find_if(
+      notes.rbegin(), notes.rend(),
+      [](const Note& n) { return n.severity == Severity::kOpportunity; });
+  notes.insert(last == notes.rend() ? notes.end() : last.base(), rest.begin(),
+               rest.end());
   const auto blind = static_cast<uint64_t>(std::count_if(
       d.runs.begin(), d.runs.end(),
       [](const RuleRun& run) { return run.state == State::kAbstained; }));

@@ -44,12 +44,14 @@ class DeviceNodes {
     return scenario;
   }
 
-  int64_t Saved(const std::vector<const Finding*>& findings) const {
+  path::Saved Saved(const std::vector<const Finding*>& findings) const {
     // What kernels lose moves most of what comes behind them.
     const path::Outcome outcome(graph_, Without(findings),
                                 path::Outcome::Pass::kFull);
-    return std::max<int64_t>(
-        0, graph_.time(graph_.sink()) - outcome.time(graph_.sink()));
+    path::ByReading saved = outcome.Ends(graph_.sink());
+    for (int64_t& ns : saved)
+      ns = std::max<int64_t>(0, graph_.time(graph_.sink()) - ns);
+    return path::RangeOf(saved);
   }
 
  private:
@@ -85,8 +87,8 @@ Result<std::map<std::string, int64_t>> AskPath(sql::Source& source,
       min_share * static_cast<double>(diagnosis.window_ns));
   for (Finding& f : diagnosis.findings) {
     if (!OwnsBusy(f) || f.gain_ns < least) continue;
-    const int64_t saved = nodes.Saved({&f});
-    alone[f.id] = saved;
+    const path::Saved saved = nodes.Saved({&f});
+    alone[f.id] = saved.best_ns;
     // Idle time is saved as it is; of the busy time what the path says. The
     // formula may say that less than the owned time can be saved.
     int64_t busy = 0;
@@ -96,13 +98,15 @@ Result<std::map<std::string, int64_t>> AskPath(sql::Source& source,
     const auto devices = std::max<int64_t>(
         1, static_cast<int64_t>(diagnosis.device_names.size()));
     const int64_t idle = f.owned_ns - busy;
-    const int64_t kept = std::min(busy, saved * devices) + idle;
-    const auto part = static_cast<int64_t>(static_cast<__int128>(f.gain_ns) *
-                                           kept / f.owned_ns);
-    if (part >= f.gain_ns) continue;
-    f.gain_high_ns = std::max(f.gain_high_ns, f.gain_ns);
-    f.gain_ns = part;
-    f.gain_low_ns = std::min(f.gain_low_ns, part);
+    // Of a gain the part that the path leaves if so much is saved.
+    const auto part = [&](int64_t gain, int64_t saved_ns) {
+      const int64_t kept = std::min(busy, saved_ns * devices) + idle;
+      return std::min(gain, static_cast<int64_t>(static_cast<__int128>(gain) *
+                                                 kept / f.owned_ns));
+    };
+    f.gain_ns = part(f.gain_ns, saved.best_ns);
+    f.gain_low_ns = std::min(f.gain_ns, part(f.gain_low_ns, saved.low_ns));
+    f.gain_high_ns = std::max(f.gain_ns, part(f.gain_high_ns, saved.high_ns));
   }
   return alone;
 }
@@ -123,7 +127,7 @@ Status AskPathInOrder(sql::Source& source,
     // Of the first it is known.
     const auto known = fixed.size() == 1 ? alone.find(f.id) : alone.end();
     const int64_t saved =
-        known != alone.end() ? known->second : nodes.Saved(fixed);
+        known != alone.end() ? known->second : nodes.Saved(fixed).best_ns;
     f.gain_after_ns = std::min(f.gain_high_ns, saved - before);
     before = saved;
   }

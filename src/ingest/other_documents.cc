@@ -28,7 +28,7 @@ struct Document {
   bool csv;  // a table with a line of headings
 };
 
-constexpr std::array<Document, 9> kDocuments = {{
+constexpr std::array<Document, 13> kDocuments = {{
     {{"\"schema\"", "\"nodes\"", "rf_id"},
      '{',
      "an execution trace (ops and their inputs)",
@@ -40,6 +40,36 @@ constexpr std::array<Document, 9> kDocuments = {{
      '{',
      "an execution trace (ops and their inputs)",
      "it has no times: give the Kineto trace of the same run",
+     "",
+     0,
+     false},
+    {{"version https://git-lfs", "oid sha256:", "size "},
+     'v',
+     "a pointer of Git LFS, not the file that it stands for",
+     "fetch the file: git lfs pull",
+     "",
+     0,
+     false},
+    {{"\"Kernel Name\"", "\"Metric Name\"", "\"Metric Value\""},
+     0,
+     "a table of Nsight Compute (metrics per kernel)",
+     "it has no timeline: record one with nsys, and export it (nsys export "
+     "--type sqlite)",
+     "",
+     0,
+     false},
+    {{"<html", "data:image/png;base64", ""},
+     '<',
+     "a page of export_memory_timeline with a picture",
+     "record a memory snapshot instead (torch.cuda.memory._dump_snapshot) and "
+     "ask ⟨memory()⟩",
+     "",
+     0,
+     false},
+    {{"<html", "", ""},
+     '<',
+     "an HTML page, not a trace",
+     "download the trace file itself; a page of lamina is made anew from it",
      "",
      0,
      false},
@@ -105,11 +135,12 @@ bool IsMemoryTimeline(std::string_view head) {
   size_t commas = 0;
   for (size_t i = 2; i < plain.size(); ++i) {
     const char c = plain[i];
-    if (c == ']') return commas == 3;
+    // Records of four numbers, or the list of all times before that of sizes.
+    if (c == ']') return commas == 3 || commas > 8;
     commas += c == ',';
     if (c != ',' && c != '-' && c != '.' && (c < '0' || c > '9')) return false;
   }
-  return false;
+  return commas > 8;
 }
 
 bool Fits(const Document& document, std::string_view head) {

@@ -47,8 +47,9 @@ class Sheet {
   Schema WithDevice() const {
     Schema schema = columns_.schema();
     if (devices_) {
-      schema.columns.insert(schema.columns.begin(), {"device_index", ColumnType::kInt,
-                                                     "Number of the device."});
+      schema.columns.insert(
+          schema.columns.begin(),
+          {"device_index", ColumnType::kInt, "Number of the device."});
     }
     return schema;
   }
@@ -706,6 +707,11 @@ void AddHealth(const Recording& recording, const DeviceView& view,
     if (reason == "unknown_action") text = "Events of an unknown kind.";
     if (reason == "unknown_key") text = "Keys that nothing is known about.";
     if (reason == "bad_text") text = "Texts that were no UTF-8.";
+    if (reason == "wide_address") {
+      text =
+          "Addresses from 2^63 on, as some devices have them: they are shown "
+          "less 2^63.";
+    }
     if (reason == "big_int") text = "Integers beyond 64 bits.";
     if (reason == "truncated")
       text = "The file is cut off; what was complete is used.";

@@ -14,6 +14,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/opened.h"
+#include "base/wide_id.h"
 #include "memory/pickle_value.h"
 #include "memory/record_maker.h"
 
@@ -254,7 +255,11 @@ bool Unpickler::Integer(uint64_t bytes) {
   int64_t high = 0;
   std::memcpy(&low, raw, 8);
   std::memcpy(&high, raw + 8, 8);
-  if (high != (low < 0 ? -1 : 0)) {
+  if (high == 0 && low < 0) {
+    // Addresses of some devices lie there; no other number of a snapshot does.
+    out_.Count("wide_address", op_offset_);
+    low &= std::numeric_limits<int64_t>::max();
+  } else if (high != (low < 0 ? -1 : 0)) {
     out_.Count("big_int", op_offset_);
     low = negative ? std::numeric_limits<int64_t>::min()
                    : std::numeric_limits<int64_t>::max();
@@ -271,7 +276,14 @@ bool Unpickler::DecimalInteger(bool is_long) {
     return true;
   }
   if (is_long && line.ends_with('L')) line.remove_suffix(1);
-  const auto value = ParseInt(line);
+  auto value = ParseInt(line);
+  if (!value) {
+    value = ParseWideId(line);
+    if (value) {
+      out_.Count("wide_address", op_offset_);
+      *value &= std::numeric_limits<int64_t>::max();
+    }
+  }
   if (!value) {
     return Fails("expected an integer, found '" +
                  EscapeTerminal(Shorten(line, kMostText)) + "'");

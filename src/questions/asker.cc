@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/opened.h"
 #include "base/parallel.h"
 #include "snapshot/cache.h"
 
@@ -25,6 +26,17 @@ void Asker::AddPageSizeTo(Description& takes) {
            "Size above which a page leaves out detail, in MB")
       .Within(0.001, 2000.0)
       .ShowDefault();
+}
+
+void Asker::AddRegionTo(Description& takes, bool with_step) {
+  if (with_step) {
+    takes.Add("--step", step,
+              "Ranges of the host whose names match are the steps (RE2), as "
+              "in '^iteration'");
+  }
+  takes.Add("--range", range,
+            "Only what happened in, or was launched from, ranges of this name "
+            "('*' stands for any text)");
 }
 
 void Asker::AddOnlyTo(Description& takes) {
@@ -47,6 +59,7 @@ int Asker::ThreadCount() const {
 }
 
 engine::OpenOptions Asker::Open() {
+  if (watch_inputs) WatchInputs();
   engine::OpenOptions options;
   options.threads = ThreadCount();
   options.rules_dir = rules_dir;
@@ -54,6 +67,8 @@ engine::OpenOptions Asker::Open() {
   options.progress = Progress("reading");
   options.stop = stop;
   options.captures = captures;
+  options.step = step;
+  options.range = range;
   options.origins = origins;
   options.cache = cache && !snapshot::IsOff();
   options.read = [this](const std::string& path, const trace::Trace& trace) {
@@ -81,7 +96,8 @@ Asker::OpenRank() const {
 Result<std::shared_ptr<sql::Source>> Asker::OpenSource(
     const std::string& path) {
   const bool plain = traces != nullptr && captures == traces->captures &&
-                     rules_dir == traces->rules_dir && origins == nullptr;
+                     rules_dir == traces->rules_dir && origins == nullptr &&
+                     step.empty() && range.empty();
   if (plain) {
     LAMINA_ASSIGN(auto source, traces->open(path));
     LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
@@ -103,7 +119,8 @@ Result<std::shared_ptr<engine::Session>> Asker::OpenTrace(
                       open.captured_frames == traces->captured_frames) &&
                      open.rules_dir == traces->rules_dir &&
                      (open.device.empty() || open.device == traces->device) &&
-                     open.origins == nullptr;
+                     open.origins == nullptr && open.step.empty() &&
+                     open.range.empty();
   if (!plain) {
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> own,
                   engine::Session::Open(path, open));
@@ -127,14 +144,18 @@ void Asker::SayLosses(const std::string& path, const trace::Losses& losses) {
   // Ranks are read side by side.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (!losses.any() || lost_inputs.size() > kMost ||
+  if ((!losses.any() && losses.doubts.empty()) || lost_inputs.size() > kMost ||
       !lost_inputs.insert(path).second)
     return;
+  std::string what;
+  if (losses.any()) what = trace::LossText(losses) + ": " + losses.reasons;
+  if (!losses.doubts.empty())
+    what += (what.empty() ? "" : "; ") + losses.doubts;
+  if (what.ends_with('.')) what.pop_back();
   const std::string text =
       lost_inputs.size() > kMost
           ? "more inputs lost records"
-          : EscapeTerminal(fmt::format(
-                "{}: {}: {}", path, trace::LossText(losses), losses.reasons));
+          : EscapeTerminal(fmt::format("{}: {}", path, what));
   Warn("lost_records",
        text + "; see trace_health of ⟨report()⟩" + (tell ? "" : "."));
 }

@@ -49,6 +49,7 @@ struct Asker {
   std::vector<std::string> only;      // tables; empty: all
   size_t top = 0;                     // rows per table; 0: all
   std::vector<std::string> captures;  // of replayed graphs
+  std::string step, range;            // as in engine::OpenOptions
   std::string output = "-";           // of questions that write files
   double page_mb = 25;                // above, a page leaves out detail
 
@@ -56,7 +57,8 @@ struct Asker {
   std::string rules_dir;
   bool cache = true;
   Detail detail = Detail::kTables;
-  bool is_agent = false;                 // which knows only what it is shown
+  bool is_agent = false;      // which knows only what it is shown
+  bool watch_inputs = false;  // no output is put in place once one has changed
   const OpenedTraces* traces = nullptr;  // null: none are open
   const std::atomic<bool>* stop = nullptr;
   // Makes what is told of the reading of inputs; may be null.
@@ -78,6 +80,8 @@ struct Asker {
   // Parameters of the fields above, where a question describes what it takes.
   void AddCapturesTo(Description& takes);
   void AddPageSizeTo(Description& takes);
+  // --range and, of questions that have none of their own, --step.
+  void AddRegionTo(Description& takes, bool with_step = true);
   // What fronts add where they have it.
   void AddOnlyTo(Description& takes);
   void AddTopTo(Description& takes);

@@ -173,6 +173,8 @@ Result<std::vector<std::string>> FilesOf(
     auto found = engine::FindTraces(traces);
     // A folder may be one trace (rocprofv3 writes several files of CSV).
     if (found && found->size() > 1) return *std::move(found);
+    // What lies in the folder and cannot be read, not the folder itself.
+    if (!found && found.error().file != traces[0]) return found;
   }
   return traces;
 }
@@ -420,6 +422,7 @@ Body DescribeDiagnose(Description& args, Asker& asker) {
            "Holds the rules against their examples, traces of this folder "
            "(bench/diagnose --write DIR makes those of the built-in rules)");
   args.Flag("--list-rules", options->rules, "Lists all rules");
+  asker.AddRegionTo(args);
   return [options, &asker] { return RunDiagnose(*options, asker); };
 }
 

@@ -265,6 +265,7 @@ Body DescribeHost(Description& args, Asker& asker) {
            "Traces of the other ranks, a folder or a pattern: comm_exposure "
            "then says how long collectives waited for them");
   asker.AddCapturesTo(args);
+  asker.AddRegionTo(args, false);
   return [options, &asker] { return RunHost(*options, asker); };
 }
 

@@ -409,6 +409,7 @@ Body DescribeLayers(Description& args, Asker& asker) {
            "to this file (.pftrace, .json, each also with .gz)");
   asker.AddPageSizeTo(args);
   asker.AddCapturesTo(args);
+  asker.AddRegionTo(args);
   return [options, &asker] { return RunLayers(*options, asker); };
 }
 

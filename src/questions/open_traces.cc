@@ -37,13 +37,12 @@ Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
     entry->used = ++clock_;
   }
   const std::lock_guard opening(entry->opening);
-  struct stat now {};
-  if (::stat(NameToRead(path).text().c_str(), &now) != 0)
-    return Fail(InputError(path, "is not there any more"));
+  const uint64_t now = StateOfInput(path);
+  if (now == 0) return Fail(InputError(path, "is not there any more"));
   std::shared_ptr<sql::Source> source;
   {
     const std::lock_guard lock(mutex_);
-    if (entry->source != nullptr && IsSame(entry->of, now))
+    if (entry->source != nullptr && entry->of == now)
       source = entry->source;
     else
       entry->source = nullptr;

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <sys/stat.h>
 
 #include "base/stop.h"
 #include "sql/source.h"
@@ -45,7 +45,7 @@ class OpenTraces {
   struct Entry {
     StoppableMutex opening;
     std::shared_ptr<sql::Source> source;
-    struct stat of {};
+    uint64_t of = 0;  // StateOfInput() when it was read
     uint64_t used = 0;
   };
 

@@ -372,6 +372,7 @@ Body DescribePath(Description& args, Asker& asker) {
            "Whether waits that are not recorded are inferred from times")
       .OneOf({"on", "off"})
       .ShowDefault();
+  asker.AddRegionTo(args);
   return [options, &asker] { return RunPath(*options, asker); };
 }
 

@@ -27,6 +27,7 @@ Result<sql::SchemaInput> OpenSchema(const std::string& name,
   if (IsFolder(path)) {
     auto found = engine::FindTraces({path});
     // A folder may be one trace (rocprofv3 writes several files of CSV).
+    if (!found && found.error().file != path) return Fail(found.error());
     if (found && found->size() > 1) files = *std::move(found);
   }
   for (const std::string& file : files) {

@@ -45,7 +45,9 @@ TEST(Questions, AreDescribed) {
 // An option that is added to a command is asked, or is named here.
 TEST(Questions, HaveEveryOptionOfTheirCommands) {
   const std::set<std::string> common = {"--html-max-mb", "--html-max-events",
-                                        "--output"};
+                                        "--output",
+                                        // Of the whole session.
+                                        "--step", "--range"};
   const std::map<std::string, std::set<std::string>> not_asked = {
       {"report", {"--roofline"}},
       {"diagnose",

@@ -216,6 +216,7 @@ Body DescribeReport(Description& args, Asker& asker) {
            "(⟨layout⟩ hta)")
       .Whole(0, 1000000000);
   asker.AddCapturesTo(args);
+  asker.AddRegionTo(args);
   AddCompiledTo(args, options->compiled);
   args.Flag("--overlaps", options->report.overlaps,
             "Layouts of TraceLens: also the sheets by what ran beside an op");

@@ -123,6 +123,7 @@ Body DescribeTree(Description& args, Asker& asker) {
   args.Flag("--python-stacks", options->python_stacks,
             "Python frames too (with ⟨by⟩ op)");
   asker.AddCapturesTo(args);
+  asker.AddRegionTo(args);
   AddCompiledTo(args, options->compiled);
   return [options, &asker] { return RunTree(*options, asker); };
 }

@@ -58,6 +58,7 @@ Result<std::shared_ptr<const Catalog>> Catalog::Load(const DataSet& data) {
   LAMINA_TRY(catalog->LoadFamilies(data));
   LAMINA_TRY(catalog->LoadOps(data));
   LAMINA_TRY(catalog->LoadKernels(data));
+  LAMINA_TRY(catalog->LoadSteps(data));
   return std::shared_ptr<const Catalog>(std::move(catalog));
 }
 
@@ -186,6 +187,29 @@ Status Catalog::LoadKernels(const DataSet& data) {
     }
   }
   LAMINA_ASSIGN(kernels_, PatternTable::Make(std::move(rules)));
+  return {};
+}
+
+Status Catalog::LoadSteps(const DataSet& data) {
+  LAMINA_ASSIGN(const auto files, data.Load("steps"));
+  std::vector<PatternRule> rules;
+  for (const auto& file : files) {
+    const Node* table = file->root.Find("table");
+    if (table == nullptr || table->text != "step_range") continue;
+    const Node* list = file->root.Find("rules");
+    if (list == nullptr)
+      return Fail(file->ErrorAt(file->root, "the key 'rules' is missing"));
+    LAMINA_ASSIGN(auto more, ReadPatternRules(*file, *list, "marks"));
+    for (size_t i = 0; i < more.size(); ++i) {
+      if (more[i].value != "step" && more[i].value != "other") {
+        return Fail(file->ErrorAt(
+            list->items[i],
+            "marks: '" + more[i].value + "' is neither step nor other"));
+      }
+      rules.push_back(std::move(more[i]));
+    }
+  }
+  LAMINA_ASSIGN(steps_, PatternTable::Make(std::move(rules)));
   return {};
 }
 

@@ -52,11 +52,15 @@ class Catalog {
   std::string_view KernelFamily(std::string_view kernel) const;
   const PatternTable& kernel_table() const { return kernels_; }
   const PatternTable& op_table() const { return op_patterns_; }
+  // Names of ranges: "step" for those that are steps, "other" for those that
+  // never are.
+  const PatternTable& step_table() const { return steps_; }
 
  private:
   Status LoadFamilies(const DataSet& data);
   Status LoadOps(const DataSet& data);
   Status LoadKernels(const DataSet& data);
+  Status LoadSteps(const DataSet& data);
   Status CheckFamily(const DataFile& file, const Node& node,
                      std::string_view name) const;
 
@@ -65,6 +69,7 @@ class Catalog {
   TextMap<std::string> op_families_;
   PatternTable op_patterns_;
   PatternTable kernels_;
+  PatternTable steps_;
 };
 
 // Family of a compiled Triton kernel from the op names in its own name:

@@ -40,6 +40,14 @@ TEST(Data, ExamplesOfOpRulesHold) {
     EXPECT_FALSE(rule.examples.empty()) << rule.id;
 }
 
+TEST(Data, ExamplesOfStepRulesHold) {
+  const auto catalog = Builtin();
+  for (const std::string& violation : CheckExamples(catalog->step_table()))
+    ADD_FAILURE() << violation;
+  for (const PatternRule& rule : catalog->step_table().rules())
+    EXPECT_FALSE(rule.examples.empty()) << rule.id;
+}
+
 TEST(Catalog, OpsByNameAndWithoutSuffix) {
   const auto catalog = Builtin();
   EXPECT_EQ(catalog->OpFamily("aten::mm"), "gemm");

@@ -7,11 +7,13 @@
 //
 // Why it is longer than 250 lines: it is a list of columns, each one line.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <tuple>
 
+#include "analysis/common/lost_work.h"
 #include "analysis/host/counters.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host/steady.h"
@@ -120,10 +122,11 @@ void AddSpan(std::vector<Spec>& out) {
                  }});
 }
 
-int64_t BlocksOf(const trace::LaunchConfig& c) {
-  int64_t blocks = 1;
-  for (const auto n : c.grid) blocks *= std::max<int64_t>(1, n);
-  return blocks;
+// Blocks or threads; a zero is what the profiler did not know.
+Value Product(const std::array<uint32_t, 3>& extent) {
+  int64_t product = 1;
+  for (const auto n : extent) product *= n;
+  return product > 0 ? Value(product) : Value();
 }
 
 int64_t SameOf(const Model& model, size_t row) {
@@ -248,7 +251,7 @@ std::vector<Spec> DeviceColumns() {
   add("grid_blocks", Type::kInt, "Blocks of the launch.",
       [](const M& m, size_t r) -> Value {
         const auto* c = m.config(r);
-        return c == nullptr ? Value() : Value(BlocksOf(*c));
+        return c == nullptr ? Value() : Product(c->grid);
       });
   add("same", Type::kInt,
       "Number that work of the same name, launch configuration and shapes "
@@ -257,10 +260,7 @@ std::vector<Spec> DeviceColumns() {
   add("block_threads", Type::kInt, "Threads of a block.",
       [](const M& m, size_t r) -> Value {
         const auto* c = m.config(r);
-        if (c == nullptr) return {};
-        int64_t threads = 1;
-        for (const auto n : c->block) threads *= std::max<int64_t>(1, n);
-        return threads;
+        return c == nullptr ? Value() : Product(c->block);
       });
   return out;
 }
@@ -380,7 +380,7 @@ std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
       "aten::_unique",    "aten::unique_consecutive"};
   constexpr int64_t kNumberBytes = 8;
   const NodeId node = m.tree().node(wait.slice);
-  bool copies = wait.copy, in_op = false;
+  bool copies = wait.copies(), in_op = false;
   for (NodeId n = node; n.valid(); n = m.tree().parent(n)) {
     if (!m.tree().IsOp(n)) continue;
     in_op = true;
@@ -411,6 +411,8 @@ Status FillSyncs(Source& source, Table& out) {
     busy.emplace_back(std::move(spans));
   }
   for (const host::Wait& wait : m.host->waits()) {
+    // A call that feeds a copy is no wait, one that had nothing to wait for is.
+    if (wait.how == host::WaitHow::kStaged) continue;
     const SliceId s = wait.slice;
     const NodeId node = m.tree().node(s);
     const NodeId op = node.valid() ? m.tree().EnclosingOp(node) : NodeId();
@@ -479,6 +481,13 @@ Status FillRecording(Source& source, Table& out) {
   add("lost_records", static_cast<int64_t>(losses.records));
   out.Add("damaged", int64_t{losses.damaged},
           losses.damaged ? Value(losses.first) : Value());
+  for (const trace::Doubt& doubt : trace::FindDoubts(trace.diagnostics))
+    out.Add(doubt.reason, static_cast<int64_t>(doubt.count), doubt.text);
+  const analysis::LaunchesWithoutWork lost =
+      analysis::FindLaunchesWithoutWork(context->tree);
+  add("launches", static_cast<int64_t>(lost.launches));
+  out.Add("launches_without_work", static_cast<int64_t>(lost.without),
+          lost.without > 0 ? Value(lost.Text()) : Value());
   out.Add("format", Value(), trace.info.format);
   for (const auto& [key, value] : trace.info.properties)
     out.Add(key, Value(), value);

@@ -114,7 +114,9 @@ void AddField(TableDef& table, Cells& cells) {
     table.columns.push_back({name + "_z", Type::kInt, doc});
     const auto add = [&]<size_t kAxis>(std::integral_constant<size_t, kAxis>) {
       cells.push_back([](const Model& trace, size_t row) -> Value {
-        return FieldAt<Row, kMember>(*trace, row)[kAxis];
+        // Zero is what the profiler did not know.
+        const uint32_t extent = FieldAt<Row, kMember>(*trace, row)[kAxis];
+        return extent > 0 ? Value(int64_t{extent}) : Value();
       });
     };
     add(std::integral_constant<size_t, 0>());

@@ -24,6 +24,9 @@ using tree::NodeId;
 
 constexpr uint32_t kNone = 0xFFFFFFFF;
 
+// Of a grid or block: zero is what the profiler did not know.
+Value Extent(uint32_t n) { return n > 0 ? Value(int64_t{n}) : Value(); }
+
 // What cells of slices are read from.
 struct SliceModel {
   const Context* context = nullptr;
@@ -332,17 +335,17 @@ std::vector<Spec> KernelColumns() {
         return m.device(r) == nullptr ? Value()
                                       : Known(m.device(r)->graph_node_id);
       });
-#define LAMINA_CONFIG(name, doc, expression)           \
-  arg(name, doc, [](const M& m, size_t r) -> Value {   \
-    const auto* c = ConfigOf(m, r);                    \
-    return c == nullptr ? Value() : Value(expression); \
+#define LAMINA_CONFIG(name, doc, expression)         \
+  arg(name, doc, [](const M& m, size_t r) -> Value { \
+    const auto* c = ConfigOf(m, r);                  \
+    return c == nullptr ? Value() : (expression);    \
   })
-  LAMINA_CONFIG("grid_x", "Blocks.", c->grid[0]);
-  LAMINA_CONFIG("grid_y", "Blocks.", c->grid[1]);
-  LAMINA_CONFIG("grid_z", "Blocks.", c->grid[2]);
-  LAMINA_CONFIG("block_x", "Threads of a block.", c->block[0]);
-  LAMINA_CONFIG("block_y", "Threads of a block.", c->block[1]);
-  LAMINA_CONFIG("block_z", "Threads of a block.", c->block[2]);
+  LAMINA_CONFIG("grid_x", "Blocks.", Extent(c->grid[0]));
+  LAMINA_CONFIG("grid_y", "Blocks.", Extent(c->grid[1]));
+  LAMINA_CONFIG("grid_z", "Blocks.", Extent(c->grid[2]));
+  LAMINA_CONFIG("block_x", "Threads of a block.", Extent(c->block[0]));
+  LAMINA_CONFIG("block_y", "Threads of a block.", Extent(c->block[1]));
+  LAMINA_CONFIG("block_z", "Threads of a block.", Extent(c->block[2]));
   LAMINA_CONFIG("registers_per_thread", "Registers of a thread.",
                 Known(c->registers_per_thread));
   LAMINA_CONFIG("shared_memory_bytes", "Shared memory of a block.",

@@ -17,8 +17,7 @@ constexpr ColumnWord kWords[] = {
     {"above_roofline_ns", kInt,
      "Busy time above the least that the device allows."},
     {"activity", kText,
-     "What the launching thread did in idle time (data_loader, sync "
-     "...)."},
+     "What the launching thread did in idle time (data_loader, sync ...)."},
     {"address", kInt, "Address."},
     {"after_sync", kInt, "Behind a blocking call that drained the device."},
     {"after_sync_ns", kInt,
@@ -27,8 +26,8 @@ constexpr ColumnWord kWords[] = {
     {"api", kText, "Name of the call."},
     {"api_ns", kInt, "Part of self_us inside calls of a runtime or driver."},
     {"arg_id", kInt,
-     "Row of the argument table of its kind: op_arg, api_arg, device_arg"
-     " or python_arg."},
+     "Row of the argument table of its kind: op_arg, api_arg, device_arg or "
+     "python_arg."},
     {"at_end_bytes", kInt, "After the last event."},
     {"at_peak_bytes", kInt, "At the moment that is looked at."},
     {"at_start_bytes", kInt, "Before the first event."},
@@ -59,9 +58,9 @@ constexpr ColumnWord kWords[] = {
     {"bucket", kText,
      "compute, communication or memcpy: its part of the timeline."},
     {"busbw_gb_per_s", kReal,
-     "Bytes that a link moves in the time of the transfer, 1e9 per "
-     "second; without the other ranks over the whole time, so that it is"
-     " at least this. Empty: bytes or ranks are not recorded."},
+     "Bytes that a link moves in the time of the transfer, 1e9 per second; "
+     "without the other ranks over the whole time, so that it is at least "
+     "this. Empty: bytes or ranks are not recorded."},
     {"busy_ns", kInt, "Length of the union of the times in which it ran."},
     {"busy_utilisation", kReal,
      "hardware_tflop of what the peak allows while the device was busy."},
@@ -81,15 +80,13 @@ constexpr ColumnWord kWords[] = {
     {"check", kText, "Stable name of the check."},
     {"claim", kText, "How the worth is known: measured, bound or estimate."},
     {"class", kText,
-     "Class of a module, or of a part of the critical path: host, "
-     "device, comm, copy, wait."},
+     "Class of a module, or of a part of the critical path: host, device, "
+     "comm, copy, wait."},
     {"classic_type", kText,
-     "moe, attention, quantization, communication, linear, memory or "
-     "other."},
+     "moe, attention, quantization, communication, linear, memory or other."},
     {"clock_khz", kInt, "Clock in kHz."},
     {"collective", kText,
-     "Collective operation, as recorded; else from the name of its "
-     "kernel."},
+     "Collective operation, as recorded; else from the name of its kernel."},
     {"collective_id", kInt,
      "What it says of a collective. Row of collective_arg."},
     {"collective_ns", kInt, "Ranges and ops that name collectives."},
@@ -120,11 +117,10 @@ constexpr ColumnWord kWords[] = {
     {"detail", kText,
      "The op, call, frame or range that took most of the time."},
     {"device", kText,
-     "Number of the device, behind the process where that has another "
-     "name (0, 4711:0)."},
+     "Number of the device, behind the process where that has another name (0, "
+     "4711:0)."},
     {"device_busy_percent", kReal,
-     "Share of the window in which the device worked; of several, the "
-     "mean."},
+     "Share of the window in which the device worked; of several, the mean."},
     {"device_dur_ns", kInt, "Duration of the device work."},
     {"device_events", kInt, "What they launched."},
     {"device_index", kInt, "Number of the device, as recorded."},
@@ -141,6 +137,9 @@ constexpr ColumnWord kWords[] = {
     {"doc", kText, "What it means and what to do."},
     {"dominant_type", kText,
      "Unit and precision with most of hardware_tflop; '?' when assumed."},
+    {"doubtful", kText,
+     "Why a what-if is a range: the largest reason that the trace leaves "
+     "open."},
     {"drained", kInt, "1: the device had no work when it returned."},
     {"drift_percent", kReal, "Slope times steps, of the median."},
     {"dst_rank", kInt, "Receiving rank."},
@@ -152,8 +151,8 @@ constexpr ColumnWord kWords[] = {
     {"empty_ns", kInt, "Time at depth 0."},
     {"empty_percent", kReal, "Share of the time in which the queue was empty."},
     {"empty_queue_percent", kReal,
-     "Share of the window in which nothing that was launched waited to "
-     "start, on any stream; empty where most launches are not known."},
+     "Share of the window in which nothing that was launched waited to start, "
+     "on any stream; empty where most launches are not known."},
     {"end_ns", kInt, "End, from the first event."},
     {"events", kInt, "Number of events."},
     {"evidence", kText, "What shows that the row is true."},
@@ -177,8 +176,8 @@ constexpr ColumnWord kWords[] = {
     {"fact_bytes", kInt, "Bytes whose category is a fact."},
     {"family", kText, "Family of the op or, without one, of the kernel."},
     {"fidelity", kText,
-     "exact, estimated (the model assumes something), or why there is no"
-     " cost: no_model, no_shapes, unusable_arguments."},
+     "exact, estimated (the model assumes something), or why there is no cost: "
+     "no_model, no_shapes, unusable_arguments."},
     {"first_event", kInt, "The first event that made one of them."},
     {"first_kernel", kInt,
      "Place of the first among the kernels of the device by start."},
@@ -187,13 +186,11 @@ constexpr ColumnWord kWords[] = {
     {"first_offset", kInt, "Byte in the unpacked input of the first of them."},
     {"first_uid", kInt, "Event number of the first one."},
     {"flag", kText,
-     "warmup: leading, above 1.5 times the usual period; cut: the first "
-     "or the last, with few of the usual events; outlier: above the "
-     "median by 5 times the median distance and 2 %; empty: like the "
-     "others."},
+     "warmup: leading, above 1.5 times the usual period; cut: the first or the "
+     "last, with few of the usual events; outlier: above the median by 5 times "
+     "the median distance and 2 %; empty: like the others."},
     {"floor_ns", kInt,
-     "Latency onto an idle stream, 10th percentile, of calls of one "
-     "event."},
+     "Latency onto an idle stream, 10th percentile, of calls of one event."},
     {"floor_samples", kInt, "Calls that say so; below 4 the floor is assumed."},
     {"flops", kReal, "Floating point operations of one call."},
     {"flops_per_byte", kReal, "Arithmetic intensity."},
@@ -204,12 +201,12 @@ constexpr ColumnWord kWords[] = {
     {"forward_op", kText, "Name of the forward op."},
     {"forward_uid", kInt, "Event number of the forward op."},
     {"from_side", kText,
-     "Which point of the source: start, end, or inside (where a slow "
-     "call submits)."},
+     "Which point of the source: start, end, or inside (where a slow call "
+     "submits)."},
     {"from_uid", kInt, "Event number."},
     {"full_ns", kInt,
-     "Time at a depth of 1000 or in launch calls that waited for room: "
-     "there the host is ahead, not behind."},
+     "Time at a depth of 1000 or in launch calls that waited for room: there "
+     "the host is ahead, not behind."},
     {"fwd_thread", kInt, "Thread of the forward pass."},
     {"gap", kInt, "Number of the gap, from 0 by time."},
     {"gap_before_ns", kInt, "Idle time before it inside the layer."},
@@ -243,8 +240,8 @@ constexpr ColumnWord kWords[] = {
     {"host_blocked_ns", kInt,
      "Time of calls that returned when the copy was done."},
     {"host_bound_idle_ns", kInt,
-     "Idle time of the device in the window by cause (lamina host), of "
-     "several in sum: the host had not launched."},
+     "Idle time of the device in the window by cause (lamina host), of several "
+     "in sum: the host had not launched."},
     {"host_event", kText, "Host event that covers most of the gap."},
     {"host_ns", kInt, "Time on the host."},
     {"host_per_launch_ns", kInt,
@@ -294,15 +291,13 @@ constexpr ColumnWord kWords[] = {
     {"latency_p90_ns", kInt, "90th percentile."},
     {"launch_config_id", kInt, "Grid and block. Row of launch_config."},
     {"launch_latency_ns", kInt,
-     "Mean time from the start of the launch call to the start of the "
-     "work."},
+     "Mean time from the start of the launch call to the start of the work."},
     {"launch_overhead_ns", kInt,
      "Idle time: launched, within the launch floor."},
     {"launch_uid", kInt, "Event number of the call that launched it."},
     {"launched_early_ns", kInt, "Median time from launch to start."},
     {"launcher", kText,
-     "Op with most of the time in the table ops, where it is another "
-     "one."},
+     "Op with most of the time in the table ops, where it is another one."},
     {"launchers", kInt, "Calls that launched the work."},
     {"launches", kInt,
      "The same in calls: those of which work of the stream waits."},
@@ -316,25 +311,25 @@ constexpr ColumnWord kWords[] = {
      "Layers of a pass; several numbers when passes differ."},
     {"layers_per_unit", kInt, "Layers in the unit."},
     {"layers_percent", kReal,
-     "Layers in which an occurrence begins, of all layers; empty where "
-     "no layers are found."},
+     "Layers in which an occurrence begins, of all layers; empty where no "
+     "layers are found."},
     {"layers_repeat", kInt, "By repeats."},
     {"lead_ns", kInt,
      "How long it was submitted before it began; null without a launch."},
     {"length", kInt, "Number of kernels, or of work in a queue."},
     {"lines", kText, "The same in full, with the code."},
     {"link_peak_gb_per_s", kReal,
-     "Of the link in this direction, by the data of the device: PCIe to "
-     "and from the host, NVLink or xGMI between devices, half of the "
-     "memory's rate within one. Empty: not known."},
+     "Of the link in this direction, by the data of the device: PCIe to and "
+     "from the host, NVLink or xGMI between devices, half of the memory's rate "
+     "within one. Empty: not known."},
     {"loader_ns", kInt, "Waiting for the data loader."},
     {"low_bytes", kInt, "... with low confidence."},
     {"lowest", kReal, "Lowest value, in its own unit."},
     {"lowest_percent", kReal, "Of the highest value."},
     {"mad_ns", kInt, "Median distance from the median."},
     {"main_activity", kText,
-     "Activity of the part that holds half of what the host and its "
-     "launches take of the gap."},
+     "Activity of the part that holds half of what the host and its launches "
+     "take of the gap."},
     {"main_detail", kText, "Its detail."},
     {"main_ns", kInt, "The thread of the step ran an op."},
     {"matrix", kInt, "Whether its FLOPs are those of matrix products."},
@@ -343,8 +338,8 @@ constexpr ColumnWord kWords[] = {
     {"max_ns", kInt, "Longest."},
     {"mean", kReal, "Mean over time."},
     {"mean_busy", kReal,
-     "Mean over the part of that time in which the device worked; empty:"
-     " no work of the device is known there."},
+     "Mean over the part of that time in which the device worked; empty: no "
+     "work of the device is known there."},
     {"mean_ns", kInt, "Mean."},
     {"mean_steps", kReal,
      "Mean over the part of that time within steps; empty: none is."},
@@ -410,15 +405,14 @@ constexpr ColumnWord kWords[] = {
      "1: above the median by 5 times the median distance and 2 %."},
     {"outliers", kInt, "Layers above 1.5 times the median."},
     {"overlap_ns", kInt,
-     "End of its device work after the first work of the next step on "
-     "the device: the part of device_us that two steps share."},
+     "End of its device work after the first work of the next step on the "
+     "device: the part of device_us that two steps share."},
     {"overlapped_by", kText,
-     "The three kernels that run beside it for longest, each with its "
-     "time. Empty: none, or too many collectives at one time to look at "
-     "each."},
+     "The three kernels that run beside it for longest, each with its time. "
+     "Empty: none, or too many collectives at one time to look at each."},
     {"own_ns", kInt,
-     "Its part of the time in which the device is busy: each moment "
-     "belongs to the event that began first."},
+     "Its part of the time in which the device is busy: each moment belongs to "
+     "the event that began first."},
     {"p50", kInt, "Median over time."},
     {"p50_ns", kInt, "Median."},
     {"p95", kInt, "95th percentile over time."},
@@ -482,20 +476,22 @@ constexpr ColumnWord kWords[] = {
     {"reader", kText,
      "scalar: a value for the host; copy: a copy; explicit: the wait."},
     {"reading", kReal, "Value of a counter."},
+    {"readings", kText,
+     "Readings of the trace in which an edge holds: all, or some of best, low, "
+     "high and delay."},
     {"reason", kText, "Why, in a few words; of diagnostics a stable name."},
     {"recompute", kText,
      "yes: taken off model_tflop; none found; unknown: not looked for "
      "(--recompute, with Python stacks in the trace)."},
     {"recorded", kInt, "1: what it waits for is recorded."},
     {"recoverable_ns", kInt,
-     "Idle time of the device within them that one kernel would not "
-     "have."},
+     "Idle time of the device within them that one kernel would not have."},
     {"registers_per_thread", kInt, "Registers of a thread."},
     {"requested_bytes", kInt, "Bytes that were asked for."},
     {"role", kText,
-     "main: it holds the steps or most ops; backward: it runs the "
-     "autograd engine; loader: it waits for data; comm: it runs "
-     "collectives only; other."},
+     "main: it holds the steps or most ops; backward: it runs the autograd "
+     "engine; loader: it waits for data; comm: it runs collectives only; "
+     "other."},
     {"roofline_ns", kInt, "Least time on this device."},
     {"rounding_bytes", kInt, "Lost to rounding and unsplit blocks."},
     {"row", kInt, "Equal for the parameters of a call."},
@@ -503,15 +499,18 @@ constexpr ColumnWord kWords[] = {
     {"run", kInt, "Number of the run, from 0 by stream and time."},
     {"run_percent", kReal, "Share of the span in launch-bound runs."},
     {"same", kInt,
-     "Number that work of the same name, launch configuration and shapes"
-     " shares."},
+     "Number that work of the same name, launch configuration and shapes "
+     "shares."},
     {"same_sign_percent", kReal,
      "Pairs of steps whose difference has the sign of the slope."},
     {"samples", kInt, "Number of samples."},
     {"saved_comm_half_ns", kInt, "If all communication took half the time."},
     {"saved_device_half_ns", kInt, "If all computation took half the time."},
+    {"saved_high_ns", kInt, "The most that a what-if saves."},
     {"saved_host_half_ns", kInt,
      "Of the window, if all host work took half the time."},
+    {"saved_low_ns", kInt,
+     "The least that a what-if saves, whatever waited for what."},
     {"saved_ns", kInt, "Difference."},
     {"saved_percent", kReal, "Share of the window."},
     {"scope", kText, "What the row is about."},
@@ -575,16 +574,16 @@ constexpr ColumnWord kWords[] = {
     {"subtree_time_ns", kInt,
      "Sum of durations of everything below the calls."},
     {"sync_uid", kInt,
-     "The blocking call that it waits for or follows; also of gaps in "
-     "which the host is not yet as far ahead as before the call."},
+     "The blocking call that it waits for or follows; also of gaps in which "
+     "the host is not yet as far ahead as before the call."},
     {"table_name", kText, "Table."},
     {"target", kText, "Target of a call or copy."},
     {"target_uid", kInt,
      "The work whose end it waited for; null: it did not have to wait."},
     {"tensors_between_bytes", kInt,
-     "What the ops of one occurrence pass on from each to the next, by "
-     "the shapes of their inputs; empty: shapes are not recorded or do "
-     "not fit, or one op launched two of the kernels."},
+     "What the ops of one occurrence pass on from each to the next, by the "
+     "shapes of their inputs; empty: shapes are not recorded or do not fit, or "
+     "one op launched two of the kernels."},
     {"text", kText, "Text."},
     {"tflop", kReal, "TFLOP on matrix units."},
     {"thread", kText, "Thread, as text."},
@@ -606,8 +605,8 @@ constexpr ColumnWord kWords[] = {
     {"track_id", kInt, "Process and thread, a row of track."},
     {"traffic_bytes", kReal, "Bytes of operands and results."},
     {"transfer_ns", kInt,
-     "Shortest duration of any rank: of the one that waited least. Empty"
-     " without the traces of all other ranks of its group (--ranks)."},
+     "Shortest duration of any rank: of the one that waited least. Empty "
+     "without the traces of all other ranks of its group (--ranks)."},
     {"ts_ns", kInt, "Start as recorded."},
     {"type", kText, "Type, as the table says."},
     {"type_by", kText,

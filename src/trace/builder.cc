@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "trace/halves.h"
+#include "trace/repair_times.h"
 #include "trace/streams.h"
 #include "trace/track_facts.h"
 
@@ -207,6 +208,39 @@ class Join {
   std::array<uint32_t, kKinds> row_base_{};
 };
 
+// Zeros in the description of a device are facts that its profiler lacked.
+void ForgetZeros(Info& info) {
+  for (DeviceInfo& device : info.devices) {
+    for (int64_t* const fact :
+         {&device.memory_bytes, &device.sm_count, &device.clock_khz,
+          &device.memory_bandwidth_bytes_per_s}) {
+      if (*fact <= 0) *fact = kNoInt;
+    }
+  }
+}
+
+// Clocks that count from an event of their own give negative times. Nothing
+// depends on where zero is, and so nobody behind this has to think of it.
+void ShiftToZero(Trace& trace) {
+  const auto& starts = trace.slices.start_ns;
+  // Where the file says what its zero is, as ranks of a job do, who copies
+  // records counts from there.
+  if (starts.empty() || trace.info.base_time_ns) return;
+  const int64_t first = *std::min_element(starts.begin(), starts.end());
+  if (first >= 0) return;
+  const auto shift = [by = -first](auto& times) {
+    for (int64_t& time : times) time += by;
+  };
+  shift(trace.slices.start_ns);
+  shift(trace.flows.time_ns);
+  shift(trace.instants.time_ns);
+  shift(trace.counters.time_ns);
+  for (GraphNode& node : trace.graph_nodes) node.start_ns -= first;
+  trace.diagnostics.Add(Effect::kInfo, "negative_times",
+                        "Times before zero: all are counted from the first "
+                        "slice.");
+}
+
 }  // namespace
 
 void TraceBuilder::Append(const Segment& segment) {
@@ -230,7 +264,11 @@ Trace TraceBuilder::Finish(int threads) {
   trace_.info.events = events_;
   PairHalves(std::move(halves_), trace_);
   ApplyFacts(facts_, trace_);
+  ForgetZeros(trace_.info);
+  RepairStarts(trace_);
+  ShiftToZero(trace_);
   MakeStreams(trace_, threads);
+  RepairDurations(trace_);
   const auto& starts = trace_.slices.start_ns;
   if (!starts.empty())
     trace_.first_ns = *std::min_element(starts.begin(), starts.end());

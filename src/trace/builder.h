@@ -34,7 +34,8 @@ class TraceBuilder {
   Diagnostics& diagnostics() { return trace_.diagnostics; }
 
   // Pairs begin and end events, drops what cannot be used, applies names to
-  // tracks and sorts device work into streams. The builder is spent.
+  // tracks, mends times that cannot be true (repair_times.h) and sorts device
+  // work into streams. The builder is spent.
   Trace Finish(int threads);
 
  private:

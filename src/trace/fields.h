@@ -270,8 +270,9 @@ struct Described<Instruction> {
           {"precision", "Element type of its products.", Role::kText}},
       Field<&Instruction::source_line>{
           {"source_line", "Line in the source file.", Role::kInt}},
-      Field<&Instruction::program>{
-          {"program_id", "Id of the program in the recording.", Role::kForeign}},
+      Field<&Instruction::program>{{"program_id",
+                                    "Id of the program in the recording.",
+                                    Role::kForeign}},
       Field<&Instruction::flops>{
           {"flops", "FLOPs of one run.", Role::kRealPos}},
       Field<&Instruction::unpadded_flops>{{"unpadded_flops",

@@ -25,7 +25,20 @@ TrackId GlobalIds::Track(StringId pid, StringId tid) {
   return TrackId(it->second);
 }
 
-uint32_t GlobalIds::Config(const LaunchConfig& config) {
+// Profilers write zeros for what they do not know. No kernel has a grid
+// without blocks, so the rest of such a record is no measure either.
+uint32_t GlobalIds::Config(const LaunchConfig& recorded) {
+  LaunchConfig config = recorded;
+  const auto unknown = [](const std::array<uint32_t, 3>& extent) {
+    return std::find(extent.begin(), extent.end(), 0u) != extent.end();
+  };
+  if (unknown(config.grid)) {
+    config.grid = {};
+    if (config.registers_per_thread == 0) config.registers_per_thread = kNoInt;
+    if (config.shared_memory_bytes == 0) config.shared_memory_bytes = kNoInt;
+    if (config.occupancy_pct == 0) config.occupancy_pct = -1;
+  }
+  if (unknown(config.block)) config.block = {};
   const auto [it, is_new] = configs_.try_emplace(
       config, static_cast<uint32_t>(trace_.configs.size()));
   if (is_new) trace_.configs.push_back(config);

@@ -9,6 +9,7 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/text.h"
+#include "trace/repair_times.h"
 
 namespace lamina::trace {
 namespace {
@@ -66,7 +67,24 @@ Losses FindLosses(const Diagnostics& diagnostics) {
         " and " + Counted(lost.size() - kMostReasons, "other reason");
   }
   if (!lost.empty()) losses.first = lost.front().text;
+  for (const Doubt& doubt : FindDoubts(diagnostics))
+    losses.doubts += (losses.doubts.empty() ? "" : " ") + doubt.text;
   return losses;
+}
+
+std::vector<Doubt> FindDoubts(const Diagnostics& diagnostics) {
+  static constexpr std::string_view kReasons[] = {
+      kImpossibleDuration, kTimeOutlier, kClocksDisagree, kClocksDrift};
+  const std::vector<Diagnostic> all = diagnostics.Sorted();
+  std::vector<Doubt> doubts;
+  for (const std::string_view reason : kReasons) {
+    for (const Diagnostic& d : all) {
+      if (d.reason == reason && d.count > 0)
+        doubts.push_back(
+            {reason, d.text.substr(0, d.text.find(kAsRecorded)), d.count});
+    }
+  }
+  return doubts;
 }
 
 std::string LossText(const Losses& losses) {

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "trace/diagnostics.h"
 
@@ -20,10 +22,24 @@ struct Losses {
   // The first reasons, damage first: "the last record is cut off (1)".
   std::string reasons;
 
+  // The sentences of FindDoubts() one after the other.
+  std::string doubts;
+
   bool any() const { return records > 0; }
 };
 
 Losses FindLosses(const Diagnostics& diagnostics);
+
+// What makes the times or links of a recording doubtful and was mended as far
+// as it can be (trace/repair_times.h): said before anything is concluded.
+struct Doubt {
+  std::string_view reason;  // as in Diagnostics
+  std::string text;         // whole sentences
+  uint64_t count = 0;
+};
+
+// Those that stand in the diagnostics, the worst first.
+std::vector<Doubt> FindDoubts(const Diagnostics& diagnostics);
 
 // "3 records of the input could not be used"
 std::string LossText(const Losses& losses);

@@ -194,6 +194,14 @@ struct Slices {
     offset.push_back(row.offset);
     detail.push_back(row.detail);
   }
+  // Keeps the first `count` rows.
+  void Truncate(size_t count) {
+    ForEachColumn([count](auto& column) { column.resize(count); });
+  }
+  // Moves a row to a place before it.
+  void MoveRow(size_t from, size_t to) {
+    ForEachColumn([from, to](auto& column) { column[to] = column[from]; });
+  }
   // Room for `count` rows in all.
   void reserve(size_t count) {
     ForEachColumn([count](auto& column) { column.reserve(count); });

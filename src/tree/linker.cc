@@ -113,10 +113,19 @@ void Linker::LinkAuto() {
     const auto it = ops.find(external_id);
     return it == ops.end() ? NodeId() : it->second;
   };
-  for (size_t row = 0; row < trace_.device.size(); ++row) {
+  const PairedByOrder paired = PairByOrder(shared);
+  for (const SliceId s : trace_.device_slices()) {
+    const uint32_t row = trace_.slices.detail[s.value];
     const DeviceArgs& device = trace_.device[row];
     const int64_t key = KeyOf(device);
     NodeId node;
+    if (const auto it = paired.find(row); it != paired.end()) {
+      ++tree_.ambiguous_;
+      tree_.launch_of_[row] = it->second;
+      tree_.unlinked_[row] =
+          it->second.valid() ? Unlinked::kLinked : Unlinked::kAmbiguous;
+      continue;
+    }
     if (key != kNoInt && key != 0) {
       const auto it = calls.find(key);
       if (it != calls.end()) node = it->second;
@@ -133,6 +142,115 @@ void Linker::LinkAuto() {
     }
   }
   if (calls.empty()) LinkByEndsOfFlows();
+  SpreadOverLaunches();
+}
+
+// Some recorders give the kernels of several launches the id of the first of
+// them, and the launches ids of their own. A plain launch owns one kernel:
+// where as many launches without work follow as it has kernels too many, each
+// gets its own in order.
+void Linker::SpreadOverLaunches() {
+  std::vector<uint32_t> count(tree_.size());
+  for (const NodeId launch : tree_.launch_of_) {
+    if (launch.valid()) ++count[launch.value];
+  }
+  std::vector<int8_t> is_plain(trace_.strings.size(), -1);
+  const auto plain = [&](NodeId n) {
+    if (!trace::IsApiCall(tree_.kind(n))) return false;
+    int8_t& known = is_plain[trace_.slices.name[tree_.slice(n).value].value];
+    if (known < 0)
+      known = tree_.name(n).find("LaunchKernel") != std::string::npos;
+    return known > 0;
+  };
+  // By the launch that has too many: those that it is spread over.
+  absl::flat_hash_map<uint32_t, std::vector<NodeId>> spread;
+  for (uint32_t n = 0; n < tree_.size(); ++n) {
+    if (count[n] < 2 || !plain(NodeId(n))) continue;
+    std::vector<NodeId> owners = {NodeId(n)};
+    for (uint32_t next = n + 1; next < tree_.size(); ++next) {
+      const NodeId other(next);
+      if (!tree_.SameThread(NodeId(n), other)) break;
+      if (!plain(other)) continue;
+      // The call of the driver inside is the same launch.
+      if (next < tree_.end(owners.back()).value) continue;
+      if (count[next] > 0 || owners.size() > count[n]) break;
+      owners.push_back(other);
+    }
+    if (owners.size() == count[n]) spread.emplace(n, std::move(owners));
+  }
+  if (spread.empty()) return;
+  absl::flat_hash_map<uint32_t, size_t> next;
+  for (const SliceId s : trace_.device_slices()) {
+    NodeId& launch = tree_.launch_of_[trace_.slices.detail[s.value]];
+    if (!launch.valid()) continue;
+    const auto it = spread.find(launch.value);
+    if (it == spread.end()) continue;
+    launch = it->second[next[launch.value]++];
+    ++tree_.ambiguous_;
+  }
+}
+
+// Recorders give one id to several launches now and then. A launch of a kernel
+// owns one kernel, so that as many launches as kernels are joined in order; the
+// kernels of other ids are nobody's for sure. Launches of graphs own many.
+Linker::PairedByOrder Linker::PairByOrder(
+    const std::vector<int64_t>& shared) const {
+  PairedByOrder paired;
+  if (shared.empty()) return paired;
+  struct Group {
+    std::vector<NodeId> calls;
+    std::vector<SliceId> work;
+    bool plain = true;  // launches of kernels in one process
+  };
+  absl::flat_hash_map<int64_t, Group> groups;
+  for (const int64_t key : shared) groups.try_emplace(key);
+  for (uint32_t n = 0; n < tree_.size(); ++n) {
+    const NodeId node(n);
+    const trace::ApiArgs* api = trace_.Api(tree_.slice(node));
+    if (api == nullptr) continue;
+    const auto it = groups.find(KeyOf(*api));
+    if (it == groups.end()) continue;
+    Group& group = it->second;
+    // A call of the driver in one of the runtime is the same launch.
+    const NodeId up = tree_.parent(node);
+    const trace::ApiArgs* around =
+        up.valid() ? trace_.Api(tree_.slice(up)) : nullptr;
+    if (around != nullptr && KeyOf(*around) == it->first) continue;
+    group.plain &= ContainsIgnoringCase(tree_.name(node), "launch") &&
+                   !trace::IsGraphLaunch(tree_.name(node));
+    if (!group.calls.empty()) {
+      group.plain &= trace_.TrackOf(tree_.slice(group.calls[0])).pid ==
+                     trace_.TrackOf(tree_.slice(node)).pid;
+    }
+    group.calls.push_back(node);
+  }
+  for (const SliceId s : trace_.device_slices()) {
+    const auto it = groups.find(KeyOf(*trace_.Device(s)));
+    if (it != groups.end()) it->second.work.push_back(s);
+  }
+  for (auto& [key, group] : groups) {
+    if (!group.plain || group.calls.size() < 2 || group.work.size() < 2)
+      continue;
+    std::sort(group.calls.begin(), group.calls.end(), [&](NodeId a, NodeId b) {
+      const SliceId x = tree_.slice(a), y = tree_.slice(b);
+      return std::pair(trace_.Start(x), trace_.Uid(x)) <
+             std::pair(trace_.Start(y), trace_.Uid(y));
+    });
+    bool agree = group.calls.size() == group.work.size();
+    // One stream keeps the order of its launches; of several only work that ran
+    // before the next launch is told apart.
+    const auto lane = [&](SliceId s) { return trace_.Device(s)->lane; };
+    for (size_t i = 0; agree && i + 1 < group.work.size(); ++i) {
+      agree = lane(group.work[i]) == lane(group.work[i + 1]) ||
+              trace_.Start(group.work[i]) <
+                  trace_.Start(tree_.slice(group.calls[i + 1]));
+    }
+    for (size_t i = 0; i < group.work.size(); ++i) {
+      paired[trace_.slices.detail[group.work[i].value]] =
+          agree ? group.calls[i] : NodeId();
+    }
+  }
+  return paired;
 }
 
 // Traces of several ranks in one file count their calls anew, and their devices

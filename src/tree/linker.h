@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,12 @@ class Linker {
   // By device row, for work whose key is one of these, in order.
   std::vector<NodeId> CallsOfOwnProcess(
       const std::vector<int64_t>& shared) const;
+  // By device row: the launch of work whose id stands on several launches of
+  // kernels; invalid where it is not known.
+  using PairedByOrder = absl::flat_hash_map<size_t, NodeId>;
+  PairedByOrder PairByOrder(const std::vector<int64_t>& shared) const;
+  // Kernels that carry the id of one launch of several in a row.
+  void SpreadOverLaunches();
   void LinkByFlow();
   void LinkCaptured();
   void Arrange();

@@ -76,7 +76,22 @@ Modules Modules::Build(const Tree& tree) {
     modules.calls_.push_back({slice, parent, ModulePathId(it->second)});
     return ModuleCallId(static_cast<uint32_t>(modules.calls_.size() - 1));
   };
+  // Whether a frame that ends after the open one in which it begins is called
+  // beside it: by the ids of their callers, else by where most of it lies.
+  const auto is_sibling = [&](const Frame& frame, SliceId open) {
+    const int64_t end = trace.End(frame.slice);
+    if (end <= trace.End(open)) return false;
+    const trace::PythonArgs* const own = trace.Python(frame.slice);
+    const trace::PythonArgs* const other = trace.Python(open);
+    if (own != nullptr && other != nullptr && own->parent_id >= 0 &&
+        other->parent_id >= 0)
+      return own->parent_id == other->parent_id;
+    return 2 * (trace.End(open) - frame.start_ns) < end - frame.start_ns;
+  };
   const auto enter = [&](const Frame& frame) {
+    while (!stack.empty() &&
+           is_sibling(frame, modules.calls_[stack.back().value].slice))
+      stack.pop_back();
     stack.push_back(
         add_call(frame.slice, stack.empty() ? ModuleCallId() : stack.back()));
   };

@@ -44,6 +44,15 @@ std::span<const Step> PartFrom(const Trace& trace,
   return {steps.data() + begin, end - begin};
 }
 
+// Whether a range that begins in a step marks that step once more: both forms
+// of an engine, several threads. A step that only begins a little early, by the
+// error of a clock or by rounding, is one of its own, and no step is dropped.
+bool IsSameAgain(const Interval& step, const Interval& next) {
+  if (next.start_ns == step.start_ns || next.end_ns <= step.end_ns) return true;
+  const int64_t overlap = step.end_ns - next.start_ns;
+  return 2 * overlap > std::min(step.length_ns(), next.length_ns());
+}
+
 // The step of a list by start that holds a time; null if none.
 const Step* Holding(std::span<const Step> part, int64_t time_ns) {
   const auto after = std::upper_bound(
@@ -69,7 +78,7 @@ bool IsEngineStep(std::string_view name) {
          name.substr(digits).starts_with("_context_");
 }
 
-Steps Steps::Build(const Tree& tree) {
+Steps Steps::Build(const Tree& tree, const StepRanges& named) {
   const Trace& trace = tree.trace();
   Steps steps;
   steps.tree_ = &tree;
@@ -94,11 +103,29 @@ Steps Steps::Build(const Tree& tree) {
   std::sort(profiler.begin(), profiler.end(), by_start);
   for (const SliceId s : engine) {
     if (!trace.Name(s).starts_with("execute_")) continue;
+    const auto host = [&](SliceId range) {
+      return Interval{trace.Start(range), trace.End(range)};
+    };
     if (steps.requests_.empty() ||
-        trace.Start(s) >= trace.End(steps.requests_.back()))
+        trace.Start(s) >= trace.End(steps.requests_.back()) ||
+        !IsSameAgain(host(steps.requests_.back()), host(s)))
       steps.requests_.push_back(s);
   }
-  std::vector<SliceId>& found = profiler.empty() ? engine : profiler;
+  std::vector<SliceId> by_name;
+  absl::flat_hash_map<uint32_t, int64_t> number_of;
+  if (named.asked || (profiler.empty() && engine.empty())) {
+    for (const auto& [slice, number] : named.ranges) {
+      by_name.push_back(slice);
+      number_of[slice.value] = number;
+    }
+    std::sort(by_name.begin(), by_name.end(), by_start);
+  }
+  std::vector<SliceId>& found = named.asked || !by_name.empty() ? by_name
+                                : profiler.empty()              ? engine
+                                                                : profiler;
+  steps.basis_ = &found == &by_name    ? named.basis
+                 : &found == &profiler ? "marks of the profiler"
+                                       : "ranges of a serving engine";
   // Ranks mark the same steps at the same time, each its own.
   const bool ranks = AreRanks(trace, found);
   if (ranks) {
@@ -113,13 +140,9 @@ Steps Steps::Build(const Tree& tree) {
       parts.emplace_back(pid_of(s), steps.steps_.size());
     const size_t first = parts.back().second;
     if (steps.steps_.size() > first) {
-      // The same step marked twice (both engine forms, several threads); a
-      // step whose start was rounded into the one before is no such mark.
       Interval& before = steps.steps_.back().host;
       if (trace.Start(s) < before.end_ns) {
-        if (before.end_ns - trace.Start(s) > trace::kRoundingNs ||
-            trace.Start(s) == before.start_ns || trace.End(s) <= before.end_ns)
-          continue;
+        if (IsSameAgain(before, {trace.Start(s), trace.End(s)})) continue;
         before.end_ns = trace.Start(s);
       }
     }
@@ -128,7 +151,9 @@ Steps Steps::Build(const Tree& tree) {
     step.host = {trace.Start(s), trace.End(s)};
     step.number = static_cast<int64_t>(steps.steps_.size() - first);
     const trace::OpArgs* args = trace.Op(s);
-    if (trace.Category(s) == trace::kStepCategory) {
+    if (const auto own = number_of.find(s.value); own != number_of.end()) {
+      step.number = own->second;
+    } else if (trace.Category(s) == trace::kStepCategory) {
       if (args != nullptr && args->sequence != trace::kNoInt)
         step.number = args->sequence;
     } else if (&found == &profiler) {
@@ -141,14 +166,14 @@ Steps Steps::Build(const Tree& tree) {
   steps.of_device_.assign(trace.device.size(), kOutside);
   if (steps.steps_.empty()) return steps;
   // Device ranges of the steps, for work without a launch.
-  absl::flat_hash_map<StringId, uint32_t> by_name;
+  absl::flat_hash_map<StringId, uint32_t> with_name;
   for (uint32_t i = 0; i < steps.steps_.size(); ++i)
-    by_name.try_emplace(slices.name[steps.steps_[i].slice.value], i);
+    with_name.try_emplace(slices.name[steps.steps_[i].slice.value], i);
   std::vector<std::pair<Interval, uint32_t>> on_device;
   for (uint32_t i = 0; i < slices.size(); ++i) {
     if (slices.kind[i] != trace::Kind::kGpuAnnotation) continue;
-    const auto it = by_name.find(slices.name[i]);
-    if (it != by_name.end()) {
+    const auto it = with_name.find(slices.name[i]);
+    if (it != with_name.end()) {
       on_device.push_back(
           {{slices.start_ns[i], slices.start_ns[i] + slices.dur_ns[i]},
            it->second});

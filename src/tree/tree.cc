@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The host tree: events of a thread nest by time. A profiler's clocks and
-// roundings let events "bleed" a little over the end of their parent; with
-// exact times that is rare (twelve events in all shared traces), and the rule
-// for it is the one users know from TraceLens: an overlap under 1 us closes
-// the parent early, a longer one leaves the event out, counted.
+// roundings let events "bleed" a little over the end of their parent: an
+// overlap under 1 us closes the parent early; after a longer one the event
+// stands below the other if most of it lies there, else beside it. None is left
+// out, but in the trees of LinkMode::kFlow, where a longer overlap drops the
+// event, as TraceLens does.
 #include "tree/tree.h"
 
 #include <absl/container/flat_hash_map.h>
@@ -66,6 +67,7 @@ struct ThreadTree {
   std::vector<uint32_t> ends;
   size_t dropped = 0;
   size_t popped = 0;
+  size_t hanging = 0;
 };
 
 // The captured slices of a launch as nodes below it. Those that are no nodes
@@ -99,7 +101,7 @@ void NestCaptured(const Trace& trace, const GraftRange& range, bool python,
 }
 
 void Nest(const Trace& trace, const Grafts& grafts, bool python,
-          ThreadTree& thread) {
+          bool drop_overlaps, ThreadTree& thread) {
   struct Open {
     uint32_t node;
     int64_t end_ns;
@@ -130,20 +132,30 @@ void Nest(const Trace& trace, const Grafts& grafts, bool python,
   for (const HostEvent& event : thread.events) {
     const int64_t start = event.start_ns;
     const int64_t end = start + trace.slices.dur_ns[event.slice];
+    bool drop = false;
     while (!stack.empty() && start >= stack.back().end_ns)
       close(stack.size() - 1);
-    if (!stack.empty() && end > stack.back().end_ns) {
+    while (!stack.empty() && end > stack.back().end_ns) {
       const int64_t overlap = stack.back().end_ns - start;
-      if (overlap < kBleedNs && stack.size() >= 2) {
-        close(stack.size() - 1);
+      if (overlap < kBleedNs && (stack.size() >= 2 || !drop_overlaps)) {
         ++thread.popped;
-      } else {
+        close(stack.size() - 1);
+        if (drop_overlaps) break;
+        continue;
+      }
+      if (drop_overlaps) {
         ++thread.dropped;
         if (trace::IsApiCall(trace.slices.kind[event.slice]))
           outside.push_back(event.slice);
-        continue;
+        drop = true;
+        break;
       }
+      // Where most of it lies it belongs: below, or beside.
+      ++thread.hanging;
+      if (2 * overlap >= end - start) break;
+      close(stack.size() - 1);
     }
+    if (drop) continue;
     const uint32_t node =
         add(event.slice, stack.empty() ? NodeId::kNone : stack.back().node);
     stack.push_back({node, end});
@@ -167,6 +179,8 @@ std::string_view UnlinkedName(Unlinked reason) {
       return "no_flow";
     case Unlinked::kNoHost:
       return "no_host_events";
+    case Unlinked::kAmbiguous:
+      return "ambiguous_id";
   }
   return "linked";
 }
@@ -224,7 +238,8 @@ void Tree::BuildHost() {
     total += thread.events.size();
   }
   ParallelFor(options_.threads, threads.size(), [&](size_t t) {
-    Nest(*trace_, grafts, options_.python_stacks, threads[t]);
+    Nest(*trace_, grafts, options_.python_stacks,
+         options_.link == LinkMode::kFlow, threads[t]);
   });
 
   slices_.reserve(total);
@@ -245,6 +260,7 @@ void Tree::BuildHost() {
     }
     dropped_ += thread.dropped;
     popped_ += thread.popped;
+    hanging_ += thread.hanging;
     thread = ThreadTree();
   }
 }

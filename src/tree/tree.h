@@ -46,8 +46,9 @@ enum class Unlinked : uint8_t {
   kLaunchNotInFile,  // launched before the recording began, or call not traced
   kNoFlow,           // flow mode: the flow is missing
   kNoHost,           // the file has no host events at all
+  kAmbiguous,        // several launches carry its id, not as many as kernels
 };
-inline constexpr int kUnlinkedReasons = 5;
+inline constexpr int kUnlinkedReasons = 6;
 std::string_view UnlinkedName(Unlinked reason);
 
 class Tree {
@@ -120,8 +121,13 @@ class Tree {
   NodeId forward(NodeId backward) const;
   NodeId backward(NodeId forward) const;
 
-  // Events left out because they overlap another without nesting.
+  // Events that end after the one in which they begin, by 1 us or more.
+  size_t hanging() const { return hanging_; }
+  // Of LinkMode::kFlow: those that were left out for it.
   size_t dropped_by_overlap() const { return dropped_; }
+  // Device slices whose id stands on several launches, repaired by order or
+  // left unlinked.
+  size_t ambiguous() const { return ambiguous_; }
   // Events whose parent was closed a little early (under 1 us of overlap).
   size_t popped_by_overlap() const { return popped_; }
 
@@ -150,6 +156,8 @@ class Tree {
   std::vector<std::pair<NodeId, NodeId>> forward_of_;   // sorted by first
   size_t dropped_ = 0;
   size_t popped_ = 0;
+  size_t hanging_ = 0;
+  size_t ambiguous_ = 0;
 };
 
 }  // namespace lamina::tree

@@ -86,9 +86,10 @@ class Maker {
 
 // The obviously right twin of nesting: the rule as it is written down, with a
 // list of open events.
-std::map<uint32_t, int64_t> SlowParents(const Trace& trace, size_t& dropped) {
+std::map<uint32_t, int64_t> SlowParents(const Trace& trace, bool drop,
+                                        size_t& dropped, size_t& hanging) {
   std::map<uint32_t, int64_t> parents;
-  dropped = 0;
+  dropped = hanging = 0;
   for (uint32_t track = 0; track < trace.tracks.size(); ++track) {
     std::vector<uint32_t> events;
     for (uint32_t i = 0; i < trace.slices.size(); ++i) {
@@ -107,7 +108,15 @@ std::map<uint32_t, int64_t> SlowParents(const Trace& trace, size_t& dropped) {
     for (const uint32_t e : events) {
       while (!open.empty() && trace.slices.start_ns[e] >= end(open.back()))
         open.pop_back();
-      if (!open.empty() && end(e) > end(open.back())) {
+      while (!drop && !open.empty() && end(e) > end(open.back())) {
+        const int64_t overlap = end(open.back()) - trace.slices.start_ns[e];
+        if (overlap >= 1000) {
+          ++hanging;
+          if (2 * overlap >= trace.slices.dur_ns[e]) break;
+        }
+        open.pop_back();
+      }
+      if (drop && !open.empty() && end(e) > end(open.back())) {
         if (end(open.back()) - trace.slices.start_ns[e] < 1000 &&
             open.size() >= 2) {
           open.pop_back();
@@ -140,11 +149,15 @@ TEST(Tree, NestsLikeTheSlowTwin) {
       }
     }
     const Trace trace = maker.Finish();
-    const Tree tree = Tree::Build(trace, {});
-    size_t dropped = 0;
-    const auto parents = SlowParents(trace, dropped);
+    Options options;
+    options.link = round % 2 == 0 ? LinkMode::kAuto : LinkMode::kFlow;
+    const Tree tree = Tree::Build(trace, options);
+    size_t dropped = 0, hanging = 0;
+    const auto parents =
+        SlowParents(trace, options.link == LinkMode::kFlow, dropped, hanging);
     ASSERT_EQ(tree.size(), parents.size());
     ASSERT_EQ(tree.dropped_by_overlap(), dropped);
+    ASSERT_EQ(tree.hanging(), hanging);
     for (const auto& [slice, parent] : parents) {
       const NodeId node = tree.node(SliceId(slice));
       ASSERT_TRUE(node.valid());
@@ -194,6 +207,59 @@ TEST(Tree, LinksByCorrelationAndSumsSubtrees) {
   EXPECT_EQ(tree.DeviceTime(tree.node(inner)), 30);
   EXPECT_EQ(tree.OwnDeviceWork(tree.node(graph)).size(), 2u);
   EXPECT_EQ(tree.EnclosingOp(tree.node(call)), tree.node(inner));
+}
+
+// Recorders give one id to several launches now and then.
+TEST(Tree, SharedIdsAreJoinedInOrder) {
+  Maker maker;
+  std::vector<SliceId> calls, kernels;
+  for (int64_t i = 0; i < 3; ++i) {
+    calls.push_back(maker.Call("cudaLaunchKernel", 100 * i, 10, 5));
+    kernels.push_back(maker.Kernel("k", 1000 + 100 * i, 50, 5));
+  }
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(tree.launch(kernels[i]), tree.node(calls[i]));
+  EXPECT_EQ(tree.ambiguous(), 3u);
+}
+
+TEST(Tree, KernelsOfOneIdAreSpreadOverTheLaunchesThatLackThem) {
+  Maker maker;
+  std::vector<SliceId> calls, kernels;
+  for (int64_t i = 0; i < 3; ++i) {
+    calls.push_back(maker.Call("cudaLaunchKernel", 100 * i, 10, 5 + i));
+    kernels.push_back(maker.Kernel("k", 1000 + 100 * i, 50, 5));
+  }
+  maker.Call("cudaLaunchKernel", 400, 10, 8);
+  maker.Kernel("k", 1400, 50, 8);
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(tree.launch(kernels[i]), tree.node(calls[i]));
+}
+
+TEST(Tree, SharedIdsOfOtherCountsAreNobodys) {
+  Maker maker;
+  maker.Call("cudaLaunchKernel", 0, 10, 5);
+  maker.Call("cudaLaunchKernel", 100, 10, 5);
+  const SliceId first = maker.Kernel("k", 1000, 50, 5);
+  maker.Kernel("k", 1100, 50, 5);
+  maker.Kernel("k", 1200, 50, 5);
+  // On several streams the order of work is not that of its launches.
+  maker.Call("cudaLaunchKernel", 2000, 10, 6);
+  maker.Call("cudaLaunchKernel", 2100, 10, 6);
+  const SliceId apart = maker.Kernel("k", 3000, 50, 6, 7);
+  maker.Kernel("k", 3100, 50, 6, 8);
+  // A graph launch owns many.
+  const SliceId graph = maker.Call("cudaGraphLaunch", 4000, 10, 7);
+  const SliceId node = maker.Kernel("k", 5000, 50, 7);
+  maker.Kernel("k", 5100, 50, 7);
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  EXPECT_EQ(tree.unlinked(first), Unlinked::kAmbiguous);
+  EXPECT_EQ(tree.unlinked(apart), Unlinked::kAmbiguous);
+  EXPECT_EQ(tree.launch(node), tree.node(graph));
 }
 
 TEST(Tree, FallsBackToTheExternalId) {
@@ -414,6 +480,23 @@ TEST(Steps, StepsThatRoundingLetsOverlapAreSteps) {
   EXPECT_EQ(steps.steps()[0].host.end_ns, 50'000);
   EXPECT_EQ(steps.steps()[1].host.end_ns, 100'000);
   EXPECT_EQ(steps.steps()[2].host.end_ns, 150'000);
+}
+
+TEST(Steps, NoStepIsDropped) {
+  Maker maker;
+  // Each begins 30 us before the one before it ends.
+  std::vector<SliceId> kernels;
+  for (int64_t i = 0; i < 4; ++i) {
+    maker.Add(Kind::kAnnotation, "ProfilerStep#" + std::to_string(i),
+              1'000'000 * i, 1'030'000);
+    maker.Call("cudaLaunchKernel", 1'000'000 * i + 10'000, 10, i + 1);
+    kernels.push_back(maker.Kernel("k", 1'000'000 * i + 50'000, 100, i + 1));
+  }
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  const Steps steps = Steps::Build(tree);
+  ASSERT_EQ(steps.steps().size(), 4u);
+  for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(steps.StepOf(kernels[i]), i);
 }
 
 TEST(Steps, RequestsAreFoundBesideOtherMarks) {

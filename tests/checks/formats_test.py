@@ -11,7 +11,7 @@ from profilers import COPY, FORMATS, Work
 
 # What is compared: tables, and the columns that every format can fill.
 TABLES = {
-    "kernels": ("kernel", "op", "family", "device", "stream", "count",
+    "kernels": ("kernel", "op", "family", "device_index", "stream", "count",
                 "kernel_time_us", "min_us", "max_us", "launch_latency_us"),
     "ops": ("op", "family", "count", "kernels", "kernel_time_us", "busy_us",
             "host_us"),

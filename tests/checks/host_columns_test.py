@@ -58,11 +58,11 @@ def check_comm(checks, name, host, path):
     for row in events:
         key = (row["device"], row["stream"], row["collective"], row["kernel"],
                row["process_group"], row["in_bytes"])
-        steps.setdefault(key, set()).add((row["step"], row["layer"]))
+        steps.setdefault(key, set()).add((row["step"], row["layer_name"]))
     for row in groups:
         key = (row["device"], row["stream"], row["collective"], row["kernel"],
                row["process_group"], row["in_bytes"])
-        for i, column in enumerate(("step", "layer")):
+        for i, column in enumerate(("step", "layer_name")):
             if row[column] is not None:
                 checks.true(f"{name}: {column} of a group",
                             row[column] in {s[i] for s in steps[key]})
@@ -239,7 +239,7 @@ def check_doubtful(checks):
 def check_slow_steps(checks):
     """One step of many takes longer, by what is planted in it: the cause, the
     class and the name are those, and the step is flagged in the report."""
-    cases = {"data loader": ("host_bound/data_loader", "host",
+    cases = {"data loader": ("host_bound/data_loader", "wait",
                              "enumerate(DataLoader)#_MultiProcessingDataLoader"
                              "Iter.__next__"),
              "kernel": ("busy", "device", "gemm_1"),

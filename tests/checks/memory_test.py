@@ -29,7 +29,7 @@ def tables(*args, status=0):
 
 
 def of(rows, device):
-    return [r for r in rows if r.get("device", device) == device]
+    return [r for r in rows if r.get("device_index", device) == device]
 
 
 def peaks(t, device):
@@ -44,7 +44,7 @@ def rows(t, kind, device):
 
 
 def health(t, device):
-    return {r["check"]: r["value"] for r in of(t["memory_health"], device)}
+    return {r["check"]: r["amount"] for r in of(t["memory_health"], device)}
 
 
 def last(t, device):
@@ -54,7 +54,7 @@ def last(t, device):
 
 def invariants(c, name, t):
     """Of section 14 of the specification of the tables: on every file."""
-    devices = {r.get("device", 0) for r in t["memory_summary"]}
+    devices = {r.get("device_index", 0) for r in t["memory_summary"]}
     for d in devices:
         h = health(t, d)
         at = {r["measure"]: r["at_peak_bytes"]
@@ -87,7 +87,7 @@ def invariants(c, name, t):
                    r["active"])
             c.equal(f"{name}: categories of the timeline", r["active"],
                     sum(v for k, v in r.items() if k not in (
-                        "device", "moment", "time_us", "requested",
+                        "device_index", "moment", "time_us", "requested",
                         "allocated", "active", "reserved")))
 
 
@@ -456,9 +456,9 @@ def check_invariants(c, path, folder):
                 if table in ("memory_settings",) or table not in one:
                     continue
                 c.equal(f"{name} {d}: {table} of a file of its own",
-                        [{k: v for k, v in r.items() if k != "device"}
+                        [{k: v for k, v in r.items() if k != "device_index"}
                          for r in one[table]],
-                        [{k: v for k, v in r.items() if k != "device"}
+                        [{k: v for k, v in r.items() if k != "device_index"}
                          for r in of(rows, d)])
         return
     full = tables(path, "--full")["memory_timeline"]
@@ -811,7 +811,7 @@ def check_kineto(c, folder):
                 if "reserved" in s:
                     c.equal(f"{where}: reserved", s["reserved"]["peak_bytes"],
                             w["peak_reserved_bytes"])
-                h = {r["check"]: r["value"] for r in t["memory_health"]}
+                h = {r["check"]: r["amount"] for r in t["memory_health"]}
                 c.equal(f"{where}: chain", (h["events"],
                                             h.get("chain_breaks", 0),
                                             h.get("unmatched_frees", 0)),

@@ -81,7 +81,8 @@ def tables(path, *args):
             lamina(command, path, "--format", "json", *more, *args).stdout,
             parse_float=Exact)["tables"])
     return {name: [{k: v for k, v in row.items()
-                    if "uid" not in k and k not in ("thread", "track")}
+                    if "uid" not in k and
+                    k not in ("thread", "track", "touched_nodes")}
                    for row in found.get(name, [])]
             for name in ("path_summary", "verdicts", "what_if",
                          "path_segments", "idle_causes", "launch_apis",

@@ -178,11 +178,11 @@ def check_owners(check, what, ranks, segments):
                     (row["op"], row["step"]), (op, step))
         if device:
             check.equal(f"{what}: stream of {row['name']}",
-                        (row["device"], row["stream"], row["thread"]),
+                        (row["device_index"], row["stream"], row["thread"]),
                         (0, 7, None))
         elif row["kind"] in ("host", "sync"):
             check.equal(f"{what}: thread of {row['name']}",
-                        (row["device"], row["thread"]), (None, "1"))
+                        (row["device_index"], row["thread"]), (None, "1"))
         seen.add((row["rank"], device))
     check.true(f"{what}: host and device of a rank: {seen}",
                any((rank, not device) in seen for rank, device in seen))

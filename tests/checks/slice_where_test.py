@@ -17,7 +17,7 @@ def layers(trace):
 def by_kernel(rows):
     sums = {}
     for row in rows:
-        key = (row["kernel"], row["op"], row["family"], row["device"],
+        key = (row["kernel"], row["op"], row["family"], row["device_index"],
                row["stream"])
         time, count = sums.get(key, (0, 0))
         sums[key] = (time + row["kernel_time_us"].ns, count + row["count"])
@@ -76,9 +76,9 @@ def check_kernels(of, whole):
     if group:
         of.kernels([k for k in kernels if groups.get(k["family"]) == group],
                    f"group={group}")
-    stream = f"{kernels[0]['device']}/{kernels[0]['stream']}"
+    stream = f"{kernels[0]['device_index']}/{kernels[0]['stream']}"
     of.kernels([k for k in kernels
-                if f"{k['device']}/{k['stream']}" == stream],
+                if f"{k['device_index']}/{k['stream']}" == stream],
                f"stream={stream}")
     word = kernels[0]["kernel"].split("<")[0].split("(")[0][-12:].lower()
     if word.isascii() and " " not in word and not whole["modules"]:

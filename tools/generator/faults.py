@@ -132,11 +132,18 @@ FAULTS = {
                       also_ok=("trace.too_short", "trace.steps_unlike",
                                "trace.missing_device_records",
                                "host.other")),
+    "endless_record": Fault("train", ("trace.impossible_durations",), 1,
+                            fixed=True, no_gain=True),
+    "stray_time": Fault("train", ("trace.time_outliers",), 1, fixed=True,
+                        no_gain=True),
+    "early_clock": Fault("train", ("trace.clocks",), 1, fixed=True,
+                         no_gain=True),
     "stray_bytes": Fault("train", (), 1, fixed=True, decoy=True),
     "bad_record": Fault("train", (), 1, fixed=True, decoy=True),
     "steps_unlike": Fault("train", ("trace.steps_unlike",), 60, fixed=True,
                           no_gain=True),
-    "missing_records": Fault("train", ("trace.missing_device_records",
+    "missing_records": Fault("train", ("trace.lost_device_records",
+                                       "trace.missing_device_records",
                                        "device.unexplained_wait"), 1,
                              fixed=True, no_gain=True),
     "callback": Fault("train", ("device.unexplained_wait",
@@ -277,7 +284,8 @@ PLAN_NAMES = {"serve_gc": "gc_pause", "serve_logging": "logging",
 def damage(run, name, seed):
     """Files as they come from a full disk or a process that was stopped, and
     two that lack next to nothing."""
-    if name not in ("cut_file", "stray_bytes", "bad_record"):
+    if name not in ("cut_file", "stray_bytes", "bad_record", "endless_record",
+                    "stray_time", "early_clock"):
         return
     whole = run.write
 
@@ -285,6 +293,21 @@ def damage(run, name, seed):
         if name == "bad_record":  # of many hundred
             middle = run.events[len(run.events) // 2]
             run.events.insert(len(run.events) // 2, {**middle, "ts": "later"})
+        kernels = [e for e in run.events if e.get("cat") == "kernel"]
+        if name == "endless_record":
+            endless = kernels[len(kernels) // 3]
+            endless["dur"] = Micros(endless["dur"].ns + 3_000_000_000)
+        elif name == "stray_time":
+            lost = dict(kernels[0],
+                        ts=Micros(kernels[0]["ts"].ns + 8_000_000_000_000))
+            lost["args"] = {k: v for k, v in lost["args"].items()
+                            if k != "correlation"}
+            run.events.append(lost)
+        elif name == "early_clock":
+            for e in run.events:
+                if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset",
+                                    "gpu_user_annotation"):
+                    e["ts"] = Micros(e["ts"].ns - 60_000)
         whole(path, groups)
         if name == "cut_file":
             share = 0.5 + 0.45 * random.Random(f"cut {seed}").random()

@@ -61,8 +61,8 @@ class CostView {
   std::vector<SliceId> work_;
 };
 
-// Bytes that a formula gives, as tables hold them: those of packed types may end
-// in a fraction.
+// Bytes that a formula gives, as tables hold them: those of packed types may
+// end in a fraction.
 int64_t WholeBytes(double bytes);
 
 // The cost models and the device of a report.

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/common/host_view.h"
+#include "base/counted.h"
 #include "base/escape.h"
 
 namespace lamina::analysis {
@@ -56,11 +58,56 @@ bool KnowsProfiler(const trace::Trace& trace) {
       });
 }
 
+// "30 launches and 6 other calls were recorded ..." where the profiler was on
+// and the device gave nothing; empty without a call.
+std::string CallsWithoutDevice(const trace::Trace& trace) {
+  size_t launches = 0;
+  size_t others = 0;
+  const trace::Slices& slices = trace.slices;
+  for (uint32_t i = 0; i < slices.size(); ++i) {
+    if (trace::IsDevice(slices.kind[i])) return {};
+    if (!trace::IsApiCall(slices.kind[i])) continue;
+    ++(trace.Name(trace::SliceId(i)).find("Launch") != std::string_view::npos
+           ? launches
+           : others);
+  }
+  if (launches + others == 0) return {};
+  if (launches == 0) {
+    return Counted(others, "call") +
+           (others == 1 ? " of the runtime was" : " of the runtime were") +
+           " recorded and no launch: the profiler was on, and the program ran "
+           "nothing on the device meanwhile.";
+  }
+  std::string text = Counted(launches, "launch", "launches");
+  if (others > 0) text += " and " + Counted(others, "other call");
+  return text + (launches + others == 1 ? " was" : " were") +
+         " recorded, so the profiler was on, and the device gave no record: "
+         "another profiler may hold it, the driver may refuse (permissions of "
+         "performance counters), or the program may have ended before the "
+         "records were written.";
+}
+
+bool HasUnreadDevice(const trace::Trace& trace) {
+  const auto unread = FindUnread(trace);
+  return std::any_of(unread.begin(), unread.end(),
+                     [](const UnreadEvents& u) { return u.device; });
+}
+
 }  // namespace
 
 std::string DeviceAdvice(const trace::Trace& trace) {
   const std::string_view format = trace.info.format;
+  if (HasUnreadDevice(trace))
+    return "Device work was recorded and is not read yet: see unread_events.";
+  if (const std::string calls = CallsWithoutDevice(trace); !calls.empty())
+    return calls;
   if (format == "nsys") {
+    for (const auto& [key, value] : trace.info.properties) {
+      if (key == "COLLECT_CUDA_TRACE" && value == "\"true\"") {
+        return "CUDA was traced (COLLECT_CUDA_TRACE=true), so the program made "
+               "no call or the driver refused: see DIAGNOSTIC_EVENT.";
+      }
+    }
     return "Record with nsys profile --trace=cuda,nvtx; where CUPTI tables are "
            "missing the driver or a permission refused: see DIAGNOSTIC_EVENT.";
   }
@@ -91,7 +138,7 @@ std::string DeviceAdvice(const trace::Trace& trace) {
                                   ". Device tracks need the categories kernel, "
                                   "gpu_memcpy or gpu_memset.");
   }
-  return "Record device activity: ProfilerActivity.CUDA.";
+  return "If the machine has a GPU, record it too: ProfilerActivity.CUDA.";
 }
 
 }  // namespace lamina::analysis

@@ -129,17 +129,29 @@ HostView HostView::Build(const Context& context) {
     return facts_of(s).step || trace.Category(s) == trace::kStepCategory;
   };
   bool any = false;
+  // Recorders of the system know no ops: ranges, calls of the runtime and of
+  // the operating system are then what the host did.
+  view.without_ops =
+      std::find(trace.slices.kind.begin(), trace.slices.kind.end(),
+                trace::Kind::kOp) == trace.slices.kind.end();
+  const auto is_os_call = [&](SliceId s) {
+    return trace.KindOf(s) == trace::Kind::kOther &&
+           trace.Category(s) == trace::kOsCallCategory;
+  };
   for (uint32_t i = 0; i < trace.slices.size(); ++i) {
     const SliceId s(i);
     const trace::Kind kind = trace.KindOf(s);
-    if (!IsHostEvent(kind) || trace.captured.Has(s)) continue;
+    const bool os_call = view.without_ops && is_os_call(s);
+    if ((!IsHostEvent(kind) && !os_call) || trace.captured.Has(s)) continue;
     TrackEvents& track = tracks[trace.slices.track[i].value];
     track.all.push_back(s);
     if (!any) view.window = {trace.Start(s), trace.End(s)};
     any = true;
     view.window.start_ns = std::min(view.window.start_ns, trace.Start(s));
     view.window.end_ns = std::max(view.window.end_ns, trace.End(s));
-    if (kind == trace::Kind::kOp) track.ops.push_back(s);
+    if (kind == trace::Kind::kOp ||
+        (view.without_ops && kind != trace::Kind::kPython))
+      track.ops.push_back(s);
     if (trace::IsApiCall(kind)) track.calls.push_back(s);
     const NameFacts facts = facts_of(s);
     if (kind == trace::Kind::kOp && facts.backward) ++track.backward;
@@ -185,6 +197,7 @@ HostView HostView::Build(const Context& context) {
     }
     thread.busy_ns = union_of(events.all).length_ns();
     thread.calls = events.ops.size();
+    thread.events = events.all.size();
     for (const SliceId s : events.ops) {
       HostOp op;
       op.slice = s;

@@ -58,6 +58,7 @@ struct HostThread {
   trace::TrackId track;
   ThreadRole role = ThreadRole::kOther;
   size_t calls = 0;     // ops
+  size_t events = 0;    // all that it did
   size_t names = 0;     // of ops
   int64_t self_ns = 0;  // union of its ops
   int64_t busy_ns = 0;  // union of all its events
@@ -72,6 +73,8 @@ struct HostView {
   IntervalSet events;   // of all host events but Python frames
   int64_t self_ns = 0;  // sum over threads
   size_t not_nested = 0;
+  // No framework recorded ops: ranges and calls stand in their place.
+  bool without_ops = false;
   std::vector<HostThread> threads;  // in the order of tracks
   // Longest share of the window that one annotation or op covers.
   double longest_share = 0;

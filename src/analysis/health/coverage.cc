@@ -97,11 +97,14 @@ void CheckCoverage(const Context& context, CheckTable& out) {
     const auto i = static_cast<size_t>(r);
     if (count_by_reason[i] == 0) continue;
     static constexpr std::string_view kMeanings[] = {
-        "", "Device events carry neither correlation nor External id.",
+        "",
+        "Device events carry neither correlation nor External id.",
         "Launched before the recording began, or by a call that was not "
         "traced.",
         "The flow event between call and work is missing.",
-        "The trace has no host events: record CPU activity too."};
+        "The trace has no host events: record CPU activity too.",
+        "Several launches carry the correlation of these events, and not as "
+        "many as there are events: whose they are is not known."};
     out.Add({.check = "unlinked_" +
                       std::string(UnlinkedName(static_cast<tree::Unlinked>(r))),
              .status = "info",

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <string>
 
+#include "analysis/common/lost_work.h"
 #include "analysis/health/checks.h"
 #include "base/counted.h"
 #include "base/decimal.h"
@@ -38,34 +39,35 @@ void Replayed(const trace::Captured& captured, const std::string& value,
 
 void CheckLaunches(const Context& context, CheckTable& out) {
   const Trace& trace = context.trace;
-  size_t without_work = 0;
   size_t graph_launches = 0;
   size_t graph_kernels = 0;
   for (uint32_t n = 0; n < context.tree.size(); ++n) {
     const NodeId node(n);
     if (!trace::IsApiCall(context.tree.kind(node))) continue;
-    const std::string_view name = context.tree.name(node);
-    const bool graph = trace::IsGraphLaunch(name);
-    const bool launch =
-        graph || name.find("LaunchKernel") != std::string_view::npos;
     // A captured call need not be replayed.
-    if (!launch || trace.captured.Has(context.tree.slice(node))) continue;
-    const size_t work = context.tree.DeviceWork(node).size();
-    if (graph) {
-      ++graph_launches;
-      graph_kernels += work;
-    }
-    without_work += work == 0;
+    if (!trace::IsGraphLaunch(context.tree.name(node)) ||
+        trace.captured.Has(context.tree.slice(node)))
+      continue;
+    ++graph_launches;
+    graph_kernels += context.tree.DeviceWork(node).size();
   }
-  if (without_work > 0) {
+  const LaunchesWithoutWork lost = FindLaunchesWithoutWork(context.tree);
+  if (lost.without > 0) {
     out.Add(
         {.check = "launches_without_work",
-         .status = "info",
-         .value = GroupDigits(static_cast<int64_t>(without_work)),
+         .status = lost.Doubtful() ? "warn" : "info",
+         .value = lost.Text(),
          .meaning =
-             "Launch calls whose device work is not in the trace: it ran after "
-             "the end of the recording, or the events were dropped.",
-         .count = static_cast<int64_t>(without_work)});
+             lost.Doubtful()
+                 ? "Records of device work are missing: the profiler dropped "
+                   "them. Sums and busy time are too low, idle time is too "
+                   "high. Record a shorter window or with larger buffers."
+                 : "Launch calls whose device work is not in the trace: it ran "
+                   "after the end of the recording, or the events were "
+                   "dropped.",
+         .count = static_cast<int64_t>(lost.without),
+         .percent = 100.0 * static_cast<double>(lost.without) /
+                    static_cast<double>(lost.launches)});
   }
   if (graph_launches > 0) {
     const std::string value = Counted(graph_launches, "launch", "launches") +

@@ -140,16 +140,17 @@ void CheckRecording(const Context& context, CheckTable& out) {
                             : "Ranges of the host name calls of modules."});
   }
   LaunchFlows(context, out);
-  out.Add(
-      {.check = "steps",
-       .status = context.steps.steps().empty() ? "info" : "ok",
-       .value = context.steps.steps().empty()
-                    ? "none"
-                    : fmt::format("{}", context.steps.steps().size()),
-       .meaning =
-           context.steps.steps().empty()
-               ? "No step ranges: call profiler.step() for figures per step."
-               : "Step ranges are in the trace."});
+  out.Add({.check = "steps",
+           .status = context.steps.steps().empty() ? "info" : "ok",
+           .value = context.steps.steps().empty()
+                        ? "none"
+                        : fmt::format("{}", context.steps.steps().size()),
+           .meaning = context.steps.steps().empty()
+                          ? std::string(
+                                "No step ranges: call profiler.step(), or name "
+                                "ranges (step), for figures per step.")
+                          : "Step ranges are in the trace: " +
+                                context.steps.basis() + "."});
 }
 
 }  // namespace lamina::analysis::health

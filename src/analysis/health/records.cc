@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
+#include <limits>
 #include <string>
 
 #include "analysis/health/checks.h"
@@ -52,6 +53,26 @@ void CheckStructure(const Context& context, CheckTable& out) {
                         "they are not in the call tree.",
              .count = static_cast<int64_t>(dropped)});
   }
+  const size_t hanging = context.tree.hanging();
+  if (hanging > 0) {
+    out.Add({.check = "hanging_over",
+             .status = "info",
+             .value = GroupDigits(static_cast<int64_t>(hanging)),
+             .meaning = "Host events that end 1 us or more after the event in "
+                        "which they begin: they count below it where most of "
+                        "them lies in it, else beside it.",
+             .count = static_cast<int64_t>(hanging)});
+  }
+  const size_t ambiguous = context.tree.ambiguous();
+  if (ambiguous > 0) {
+    out.Add({.check = "shared_correlation",
+             .status = "warn",
+             .value = Counted(ambiguous, "device event"),
+             .meaning = "Several launches carry the same correlation id. Where "
+                        "there are as many launches as events they were joined "
+                        "in order; the others stay unlinked.",
+             .count = static_cast<int64_t>(ambiguous)});
+  }
   const size_t popped = context.tree.popped_by_overlap();
   if (popped > 0) {
     out.Add(
@@ -73,7 +94,7 @@ void CheckStructure(const Context& context, CheckTable& out) {
   size_t long_ones = 0;
   constexpr int64_t kDay = int64_t{86400} * 1000000000;
   for (const trace::Stream& stream : trace.streams) {
-    int64_t end = 0;
+    int64_t end = std::numeric_limits<int64_t>::min();
     bool first = true;
     SliceId before;
     for (const SliceId s : stream.slices) {

@@ -104,8 +104,8 @@ Schema PartsSchema() {
            {"launch_uid", ColumnType::kInt,
             "Event number of the call that launched the next work.",
             Shown::kHidden},
-           {"track_id", ColumnType::kInt, "Thread of that call, a row of track.",
-            Shown::kHidden},
+           {"track_id", ColumnType::kInt,
+            "Thread of that call, a row of track.", Shown::kHidden},
            {"sync_uid", ColumnType::kInt,
             "The blocking call that it waits for or follows; also of gaps in "
             "which the host is not yet as far ahead as before the call.",
@@ -630,12 +630,12 @@ bool InMicroseconds(const HostModel& model) {
 }  // namespace
 
 std::optional<Note> ClockNote(const HostModel& model) {
-  constexpr int64_t kRoundedNs = 1000;  // of recordings in whole microseconds
+  constexpr int64_t kShownNs = 1000;  // of recordings in whole microseconds
   const HostModel::Returns& returns = model.returns();
   const auto early = static_cast<int64_t>(returns.early_ns.size());
   if (20 * early <= returns.calls) return std::nullopt;
   const int64_t median = Pick(returns.early_ns, 0.5);
-  if (median <= kRoundedNs) return std::nullopt;
+  if (median <= kShownNs) return std::nullopt;
   return MakeNote(
       Severity::kWarning, "clocks_differ",
       "Host and device clocks differ: of " +

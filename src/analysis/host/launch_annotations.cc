@@ -41,16 +41,34 @@ LaunchAnnotations::LaunchAnnotations(const HostModel& model)
                        return a.end > b.end;
                      });
     std::vector<Point> open;
+    bool overlap = false;  // one of them ends before one that began in it
     for (const Point& p : points) {
       while (!open.empty() && open.back().end <= p.time) open.pop_back();
+      if (overlap) {
+        std::erase_if(open, [&](const Point& o) { return o.end <= p.time; });
+        overlap = !std::is_sorted(
+            open.begin(), open.end(),
+            [](const Point& a, const Point& b) { return a.end > b.end; });
+      }
       if (p.call == kNone) {
-        if (!open.empty()) outer_.emplace_back(p.slice, open.back().slice);
+        const auto around =
+            std::find_if(open.rbegin(), open.rend(),
+                         [&](const Point& o) { return o.end >= p.end; });
+        if (around != open.rend()) outer_.emplace_back(p.slice, around->slice);
+        overlap |= around != open.rbegin();
         open.push_back(p);
       } else if (!open.empty()) {
         of_call_[p.call] = open.back().slice;
+        if (!overlap) continue;
+        int64_t end = open.back().end;
+        for (size_t i = open.size() - 1; i-- > 0;) {
+          if (open[i].end < end) beside_.emplace_back(p.call, open[i].slice);
+          end = std::max(end, open[i].end);
+        }
       }
     }
   }
+  std::sort(beside_.begin(), beside_.end());
   std::sort(outer_.begin(), outer_.end());
 }
 
@@ -58,6 +76,19 @@ SliceId LaunchAnnotations::Outer(SliceId range) const {
   const auto it = std::lower_bound(outer_.begin(), outer_.end(),
                                    std::pair(range, SliceId(0)));
   return it != outer_.end() && it->first == range ? it->second : SliceId();
+}
+
+std::vector<SliceId> LaunchAnnotations::AllOf(SliceId work) const {
+  std::vector<SliceId> ranges;
+  for (SliceId range = Of(work); range.valid(); range = Outer(range))
+    ranges.push_back(range);
+  if (beside_.empty() || ranges.empty()) return ranges;
+  const uint32_t call = model_->call(work);
+  for (auto it = std::lower_bound(beside_.begin(), beside_.end(),
+                                  std::pair(call, SliceId(0)));
+       it != beside_.end() && it->first == call; ++it)
+    ranges.push_back(it->second);
+  return ranges;
 }
 
 }  // namespace lamina::analysis::host

@@ -117,8 +117,8 @@ const RowColumns<EventRow>& EventColumns() {
        {"step", ColumnType::kInt, "Step of the launch.", &R::step},
        {"graph", ColumnType::kBool, "Launched with others by one call.",
         &R::graph},
-       {"layer_name", ColumnType::kText, "Stack and number of the work's layer.",
-        &R::layer},
+       {"layer_name", ColumnType::kText,
+        "Stack and number of the work's layer.", &R::layer},
        {"graph_id", ColumnType::kInt,
         "Device graph that the work is of, as recorded; empty: none.",
         &R::graph_id}}};

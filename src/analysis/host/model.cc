@@ -6,6 +6,7 @@
 #include "analysis/host/model.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -31,6 +32,17 @@ bool IsHost(Kind kind) { return kind == Kind::kOp || trace::IsApiCall(kind); }
 
 // A call is slow beyond this many times the usual time.
 constexpr int64_t kSlow = 4;
+// A call that launches a copy and takes longer than this waits for it.
+constexpr int64_t kWaitsForCopyNs = 20000;
+// A call that frees memory and takes longer than this waits.
+constexpr int64_t kWaitsToFreeNs = 50000;
+// So many queries of one thread, with no other call between, are a wait.
+constexpr size_t kPoll = 3;
+// Launches of a stream that have not started when its queue may be full; what
+// a call takes beyond the usual then is a wait.
+constexpr size_t kFullDepth = 900;
+// How many events back an event may lie that a call waits for.
+constexpr ptrdiff_t kMostRecords = 200;
 
 }  // namespace
 
@@ -90,7 +102,23 @@ CallKind CallKindOf(std::string_view name) {
   if (cuda && rest == "Free") return CallKind::kFree;
   if (rest.starts_with("StreamSynchronize")) return CallKind::kStreamSync;
   if (rest.starts_with("EventSynchronize")) return CallKind::kEventSync;
-  if (rest.starts_with("Memcpy")) return CallKind::kCopy;
+  if (rest.starts_with("EventQuery") || rest.starts_with("StreamQuery"))
+    return CallKind::kQuery;
+  if (rest.starts_with("EventRecord")) return CallKind::kRecord;
+  if (rest.starts_with("StreamWaitEvent")) return CallKind::kStreamWait;
+  if (!cuda && rest.starts_with("MemFree") &&
+      rest.find("Async") == std::string_view::npos)
+    return CallKind::kFree;
+  if (rest.starts_with("Memcpy")) {
+    rest.remove_prefix(6);
+    static constexpr std::string_view kBlocking[] = {
+        "",     "2D",   "3D",   "FromSymbol", "ToSymbol", "WithStream",
+        "DtoH", "HtoD", "DtoD", "DtoH_v2",    "HtoD_v2",  "DtoD_v2"};
+    return std::find(std::begin(kBlocking), std::end(kBlocking), rest) !=
+                   std::end(kBlocking)
+               ? CallKind::kBlockingCopy
+               : CallKind::kCopy;
+  }
   return CallKind::kOther;
 }
 
@@ -119,13 +147,20 @@ class Builder {
       if (i == 3) ReadSyncs();
     });
     ParallelFor(threads, 2, [&](size_t i) {
+      if (i == 0) UsualTimes();
+      if (i == 1) {
+        LaunchOrder();
+        FindCalls();
+      }
+    });
+    FullQueues();
+    ParallelFor(threads, 2, [&](size_t i) {
       if (i == 0) {
         Floors();
         SubmitPoints();
         Gaps();
       }
       if (i == 1) {
-        LaunchOrder();
         Waits();
         Dependencies();
       }
@@ -354,8 +389,9 @@ class Builder {
       }
       if (work.size() == 1 && trace_.KindOf(work[0]) == Kind::kMemcpy) {
         const int64_t end = End(call.slice);
-        call.staged = Start(work[0]) < end && end < End(work[0]) &&
-                      2 * (end - Start(work[0])) >= trace_.Duration(work[0]);
+        call.staged = trace_.Duration(call.slice) > kWaitsForCopyNs &&
+                      Start(call.slice) <= Start(work[0]) &&
+                      Start(work[0]) < end && end < End(work[0]);
         Count("staged_copies", call.staged ? 1 : 0);
       }
     }
@@ -384,8 +420,8 @@ class Builder {
     return it->second;
   }
 
-  // Calls that take much longer than usual, and floors of launching.
-  void Floors() {
+  // What calls of a name take.
+  void UsualTimes() {
     std::map<StringId, std::vector<int64_t>> times;
     StringId last;  // most calls have the name of the one before
     std::vector<int64_t>* of_last = nullptr;
@@ -396,19 +432,110 @@ class Builder {
       of_last->push_back(trace_.Duration(call.slice));
     }
     // Of few calls all may be slow: the first use of a kernel loads it.
+    constexpr size_t kMany = 40;
     for (auto& [name, values] : times) {
       const int64_t median = Pick(values, 0.5);
       m_.typical_.emplace_back(name, values.size() < kMinSamples
                                          ? std::min(median, kMaxLatencyNs)
                                          : median);
+      m_.usual_.emplace_back(
+          name, values.size() < kMany ? median : Pick(values, 0.25));
     }
-    int64_t usual = last.valid() ? m_.Typical(last) : 0;
+  }
+
+  // Launch calls that wait because the queue of their stream is full: longer
+  // than usual with many launches outstanding, and nearly all of them return
+  // when the same number of launches has not started.
+  void FullQueues() {
+    for (uint32_t i = 0; i < m_.orders_.size(); ++i) FindFullQueue(i);
+  }
+
+  void FindFullQueue(uint32_t stream) {
+    const HostModel::Order& order = m_.orders_[stream];
+    if (order.work.size() <= kFullDepth) return;
+    FullQueue queue;
+    queue.stream = stream;
+    uint32_t before = kNone;
+    // Work of one launch stands together unless launches begin at one time.
+    for (const SliceId s : order.work) {
+      const uint32_t c = m_.call(s);
+      if (c == kNone || c == before) continue;
+      before = c;
+      queue.first.push_back(s);
+    }
+    const size_t count = queue.first.size();
+    if (count <= kFullDepth) return;
+    for (size_t k = 1; k < count; ++k) {
+      if (Start(queue.first[k - 1]) > Start(queue.first[k])) return;
+    }
+    const auto call_of = [&](size_t k) -> Call& {
+      return m_.calls_[m_.call(queue.first[k])];
+    };
+    // Launches that had started when call k began, and when it returned.
+    std::vector<size_t> at_start(count), at_end(count);
+    size_t near = 0, near_end = 0;
+    const auto started = [&](int64_t time, size_t* from) {
+      return *from = BoundNear(count, *from, [&](size_t n) {
+        return Start(queue.first[n]) <= time;
+      });
+    };
+    std::vector<int64_t> free;
+    for (size_t k = 0; k < count; ++k) {
+      at_start[k] = started(Start(call_of(k).slice), &near);
+      at_end[k] = started(End(call_of(k).slice), &near_end);
+      if (k < at_start[k] + kFullDepth)
+        free.push_back(trace_.Duration(call_of(k).slice));
+    }
+    queue.usual_ns = Pick(free, 0.5);
+    if (queue.usual_ns == 0) queue.usual_ns = 3000;
+    std::map<size_t, size_t> lags;
+    size_t late = 0;
+    std::vector<StringId> names;
+    for (size_t k = 0; k < count; ++k) {
+      const int64_t took = trace_.Duration(call_of(k).slice);
+      if (k < at_start[k] + kFullDepth || 2 * took <= 3 * queue.usual_ns + 2000)
+        continue;
+      ++late;
+      if (k + 1 >= at_end[k]) ++lags[k + 1 - at_end[k]];
+      const StringId name = trace_.slices.name[call_of(k).slice.value];
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+    size_t most = 0;
+    for (const auto& [lag, calls] : lags) {
+      if (calls > most) queue.depth = lag;
+      most = std::max(most, calls);
+    }
+    if (most < std::max<size_t>(3, late / 2) || queue.depth == 0) return;
+    for (size_t k = queue.depth; k < count; ++k) {
+      Call& call = call_of(k);
+      const size_t lag = k + 1 - std::min(at_end[k], k + 1);
+      call.full = trace_.Duration(call.slice) > queue.usual_ns &&
+                  lag + 1 >= queue.depth && lag <= queue.depth + 1;
+      Count("calls_at_a_full_queue", call.full ? 1 : 0);
+    }
+    Count("queue_depth", static_cast<int64_t>(queue.depth));
+    for (auto& [name, usual] : m_.usual_) {
+      if (std::find(names.begin(), names.end(), name) != names.end())
+        usual = std::min(usual, queue.usual_ns);
+    }
+    m_.full_queues_.push_back(std::move(queue));
+  }
+
+  // Calls that take much longer than usual, and floors of launching.
+  void Floors() {
+    StringId last;
+    int64_t usual = 0;
+    bool copies = false;
     for (Call& call : m_.calls_) {
       const StringId name = trace_.slices.name[call.slice.value];
-      if (name != last) usual = m_.Typical(name);
+      if (name != last || !last.valid()) {
+        usual = m_.Typical(name);
+        const CallKind kind = CallKindOf(trace_.Text(name));
+        copies = kind == CallKind::kCopy || kind == CallKind::kBlockingCopy;
+      }
       last = name;
-      call.slow = trace_.Duration(call.slice) > kSlow * usual &&
-                  CallKindOf(trace_.Text(name)) != CallKind::kCopy;
+      call.slow =
+          trace_.Duration(call.slice) > kSlow * usual && !copies && !call.full;
     }
     std::vector<std::vector<int64_t>> idle(m_.apis_.size());
     for (const trace::Stream& stream : trace_.streams) {
@@ -499,10 +626,10 @@ class Builder {
   // Per stream: when its work was launched, and what ends last of all work
   // launched up to each.
   void LaunchOrder() {
-    order_.resize(trace_.streams.size());
+    m_.orders_.resize(trace_.streams.size());
     ParallelFor(context_.settings.threads, trace_.streams.size(),
                 [&](size_t i) {
-                  Order& order = order_[i];
+                  HostModel::Order& order = m_.orders_[i];
                   order.work = trace_.streams[i].slices;
                   const auto launched = [&](SliceId s) {
                     const uint32_t c = m_.call(s);
@@ -541,98 +668,311 @@ class Builder {
 
   StringId ProcessOf(SliceId s) const { return trace_.TrackOf(s).pid; }
 
-  void Waits() {
+  // A call that may wait for the device.
+  struct Candidate {
+    SliceId slice, last;
+    uint32_t thread = kNone;
+    WaitHow how = WaitHow::kDevice;
+  };
+
+  // A call that makes a stream wait, the event record before it on its thread
+  // and the first work that its thread launched after it.
+  struct WaitingStream {
+    SliceId call, record, work;
+  };
+
+  bool Named(SliceId s, int64_t* correlation) const {
+    const trace::ApiArgs* api = trace_.Api(s);
+    if (api == nullptr || api->correlation == kNoInt) return false;
+    *correlation = api->correlation;
+    return true;
+  }
+
+  // One walk over all calls: those that may wait, records of events, streams
+  // that wait, and what records of waits name.
+  void FindCalls() {
+    for (const trace::SyncRecord& wait : stream_waits_) {
+      named_.try_emplace(wait.correlation, SliceId());
+      named_.try_emplace(wait.source_record, SliceId());
+    }
+    for (const auto& [correlation, sync] : call_syncs_) {
+      if (sync.source_record > 0)
+        named_.try_emplace(sync.source_record, SliceId());
+    }
     // Names decide; each is looked at once.
     std::vector<int8_t> kinds(trace_.strings.size(), -1);
     for (uint32_t t = 0; t < m_.threads_.size(); ++t) {
+      std::vector<SliceId> queries;
+      const auto flush = [&] {
+        if (queries.size() >= kPoll && m_.threads_[t].takes_part)
+          candidates_.push_back(
+              {queries.front(), queries.back(), t, WaitHow::kPoll});
+        queries.clear();
+      };
+      SliceId record;
+      size_t pending = waiting_streams_.size();  // the first without work
       for (const SliceId s : m_.threads_[t].events) {
         if (trace_.KindOf(s) == Kind::kOp) continue;
-        int8_t& kind = kinds[trace_.slices.name[s.value].value];
-        if (kind < 0) kind = static_cast<int8_t>(CallKindOf(trace_.Name(s)));
-        if (kind != static_cast<int8_t>(CallKind::kOther))
-          AddWait(s, t, static_cast<CallKind>(kind));
+        if (!named_.empty()) {
+          int64_t correlation = 0;
+          if (Named(s, &correlation) && correlation > 0) {
+            const auto it = named_.find(correlation);
+            if (it != named_.end() && !it->second.valid()) it->second = s;
+          }
+        }
+        int8_t& known = kinds[trace_.slices.name[s.value].value];
+        if (known < 0) known = static_cast<int8_t>(CallKindOf(trace_.Name(s)));
+        const auto kind = static_cast<CallKind>(known);
+        if (kind == CallKind::kQuery) {
+          queries.push_back(s);
+          continue;
+        }
+        if (!queries.empty()) flush();
+        const auto may_wait = [&](WaitHow how) {
+          candidates_.push_back({s, s, t, how});
+        };
+        switch (kind) {
+          case CallKind::kDeviceSync:
+            may_wait(WaitHow::kDevice);
+            continue;
+          case CallKind::kStreamSync:
+            may_wait(WaitHow::kStream);
+            continue;
+          case CallKind::kEventSync:
+            may_wait(WaitHow::kEvent);
+            continue;
+          case CallKind::kFree:
+            if (trace_.Duration(s) > kWaitsToFreeNs) may_wait(WaitHow::kFree);
+            continue;
+          case CallKind::kRecord:
+            records_.push_back(record = s);
+            continue;
+          case CallKind::kStreamWait:
+            waiting_streams_.push_back({s, record, {}});
+            continue;
+          default:
+            break;
+        }
+        const uint32_t c = m_.CallOf(s);
+        if (c == kNone) continue;
+        const auto work = m_.Work(m_.calls_[c]);
+        for (; pending < waiting_streams_.size(); ++pending)
+          waiting_streams_[pending].work =
+              *std::min_element(work.begin(), work.end(), [&](auto a, auto b) {
+                return std::pair(Start(a), a.value) <
+                       std::pair(Start(b), b.value);
+              });
+        int64_t end = kNoInt;
+        for (const SliceId k : work) end = std::max(end, End(k));
+        if (m_.calls_[c].staged) {
+          may_wait(WaitHow::kStaged);
+        } else if (end <= End(s) &&
+                   (kind == CallKind::kBlockingCopy ||
+                    (work.size() == 1 &&
+                     trace_.KindOf(work[0]) == Kind::kMemcpy &&
+                     trace_.Duration(s) > kWaitsForCopyNs &&
+                     Start(s) <= Start(work[0]) && Start(work[0]) < End(s)))) {
+          may_wait(WaitHow::kCopy);
+        }
       }
+      flush();
+      waiting_streams_.resize(pending);
     }
+    std::stable_sort(records_.begin(), records_.end(),
+                     [&](auto a, auto b) { return Start(a) < Start(b); });
   }
 
-  void AddWait(SliceId s, uint32_t thread, CallKind kind) {
+  void Waits() {
+    for (const Candidate& candidate : candidates_) AddWait(candidate);
+  }
+
+  // Whether a call of the host can wait for the work of a stream: work of its
+  // own process, and that of nobody known.
+  bool Reaches(SliceId call, uint32_t stream) const {
+    return !stream_process_[stream].valid() ||
+           stream_process_[stream] == ProcessOf(call);
+  }
+
+  void AddWait(const Candidate& candidate) {
+    const SliceId s = candidate.slice;
     Wait wait;
     wait.slice = s;
-    wait.thread = thread;
-    wait.begin = wait.end = static_cast<uint32_t>(m_.sources_.size());
-    if (kind == CallKind::kCopy) {
-      const uint32_t c = m_.CallOf(s);
-      if (c == kNone) return;
-      SliceId last;
-      for (const SliceId k : m_.Work(m_.calls_[c])) {
-        if (End(k) > End(s)) return;
-        if (!last.valid() || End(k) > End(last)) last = k;
-      }
-      if (End(last) <= Start(s)) return;
-      wait.target = last;
-      wait.copy = true;
-      Push(wait);
-      return;
-    }
-    bool recorded = kind == CallKind::kDeviceSync || kind == CallKind::kFree;
-    std::optional<int64_t> only;
-    const trace::ApiArgs* api = trace_.Api(s);
-    if (!recorded && api != nullptr && api->correlation != kNoInt) {
-      const auto it = call_syncs_.find(api->correlation);
-      if (it != call_syncs_.end() && it->second.stream >= 0 &&
-          it->second.stream < int64_t{1} << 31) {
-        only = it->second.stream;
-        recorded = true;
-      }
-    }
-    std::vector<SliceId> ok, done;
-    int64_t early = 0;
-    for (size_t i = 0; i < order_.size(); ++i) {
-      if (only && trace_.streams[i].stream != *only) continue;
-      if (stream_process_[i].valid() && stream_process_[i] != ProcessOf(s))
-        continue;
-      const Order& order = order_[i];
-      const auto at = std::lower_bound(order.launched.begin(),
-                                       order.launched.end(), Start(s)) -
-                      order.launched.begin();
-      if (at == 0) continue;
-      const SliceId last = order.last[static_cast<size_t>(at) - 1];
-      if (End(last) <= Start(s)) {
-        done.push_back(last);
-      } else if (End(last) <= End(s)) {
-        ok.push_back(last);
-      } else if (recorded) {
-        Count("sync_target_after_return");
-        early = std::max(early, End(last) - End(s));
-      }
-    }
-    // Of several devices it is not known which one was waited for, and an event
-    // may lie before the last work.
-    if (recorded && m_.devices_.size() == 1 &&
-        (kind == CallKind::kDeviceSync || kind == CallKind::kStreamSync)) {
-      ++m_.returns_.calls;
-      if (early > 0) m_.returns_.early_ns.push_back(early);
-    }
-    if (kind == CallKind::kFree) done.clear();
-    for (const SliceId k : ok) {
+    wait.last = candidate.last;
+    wait.thread = candidate.thread;
+    wait.how = candidate.how;
+    wait.begin = static_cast<uint32_t>(m_.sources_.size());
+    const int64_t begin = Start(s), end = End(wait.last);
+    bool recorded = true;
+    const auto add = [&](SliceId k, uint8_t readings = kAllReadings) {
+      if (!k.valid()) return;
+      if (End(k) > end) Count("sync_target_after_return");
+      if (End(k) - end > kClockNs) return;  // more than clocks differ
+      m_.sources_.push_back({k, readings});
+      if ((readings & kBest) == 0 || End(k) <= begin) return;
       if (!wait.target.valid() ||
           std::pair(End(k), trace_.Uid(k)) >
               std::pair(End(wait.target), trace_.Uid(wait.target)))
         wait.target = k;
+    };
+    switch (wait.how) {
+      case WaitHow::kCopy:
+      case WaitHow::kStaged: {
+        SliceId last;
+        for (const SliceId k : m_.Work(m_.calls_[m_.CallOf(s)])) {
+          if (!last.valid() || End(k) > End(last)) last = k;
+        }
+        if (wait.how == WaitHow::kCopy) add(last);
+        wait.end = static_cast<uint32_t>(m_.sources_.size());
+        Push(wait);
+        return;
+      }
+      case WaitHow::kDevice:
+      case WaitHow::kFree:
+        ForStreams(s, [&](uint32_t i) { add(m_.LatestBefore(i, begin)); });
+        break;
+      case WaitHow::kStream:
+        recorded = WaitForStream(s, begin, end, add);
+        break;
+      case WaitHow::kEvent:
+      case WaitHow::kPoll:
+        recorded = WaitForEvent(candidate, begin, end, add);
+        break;
+    }
+    wait.end = static_cast<uint32_t>(m_.sources_.size());
+    // Of several devices it is not known which one was waited for, and an event
+    // may lie before the last work.
+    if (recorded && m_.devices_.size() == 1 &&
+        (wait.how == WaitHow::kDevice || wait.how == WaitHow::kStream)) {
+      ++m_.returns_.calls;
+      if (wait.target.valid() && End(wait.target) > end)
+        m_.returns_.early_ns.push_back(End(wait.target) - end);
     }
     if (wait.target.valid()) {
       wait.inferred = !recorded;
       Count(recorded ? "sync_edges_recorded" : "sync_edges_inferred");
-    } else if (kind != CallKind::kFree) {
+    } else if (wait.how != WaitHow::kFree) {
       Count("sync_calls_without_wait");
     }
-    if (recorded || order_.size() == 1) {
-      m_.sources_.insert(m_.sources_.end(), ok.begin(), ok.end());
-      m_.sources_.insert(m_.sources_.end(), done.begin(), done.end());
-      wait.end = static_cast<uint32_t>(m_.sources_.size());
+    if (wait.inferred && !m_.options_.infer) {
+      m_.sources_.resize(wait.begin);
+      wait.end = wait.begin;
+      wait.target = {};
     }
-    if (wait.inferred && !m_.options_.infer && order_.size() > 1) return;
-    if (wait.target.valid() || wait.end > wait.begin) Push(wait);
+    Push(wait);
+  }
+
+  template <class F>
+  void ForStreams(SliceId call, const F& f) const {
+    for (uint32_t i = 0; i < m_.orders_.size(); ++i) {
+      if (Reaches(call, i)) f(i);
+    }
+  }
+
+  const trace::SyncRecord* RowOf(SliceId s) const {
+    int64_t correlation = 0;
+    if (!Named(s, &correlation)) return nullptr;
+    const auto it = call_syncs_.find(correlation);
+    return it == call_syncs_.end() ? nullptr : &it->second;
+  }
+
+  // The stream of a number in a record; kNone: it names none.
+  uint32_t StreamOf(int64_t number) const {
+    if (number < 0 || number >= int64_t{1} << 31) return kNone;
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
+      if (trace_.streams[i].stream == number) return i;
+    }
+    return kNone;
+  }
+
+  // Whether it is recorded which stream the call waited for.
+  template <class Add>
+  bool WaitForStream(SliceId s, int64_t begin, int64_t end, const Add& add) {
+    const trace::SyncRecord* const row = RowOf(s);
+    uint32_t on = row == nullptr ? kNone : StreamOf(row->stream);
+    const trace::ApiArgs* const api = trace_.Api(s);
+    if (on == kNone && api != nullptr) on = StreamOf(api->stream);
+    if (on == kNone && m_.orders_.size() == 1) on = 0;
+    if (on != kNone) {
+      add(m_.LatestBefore(on, begin));
+      return true;
+    }
+    // The latest end within the call; where there is none the call may have
+    // waited for any of them, or for nothing.
+    std::vector<SliceId> all;
+    SliceId latest;
+    ForStreams(s, [&](uint32_t i) {
+      const SliceId k = m_.LatestBefore(i, begin);
+      if (!k.valid() || End(k) > end + kTouchNs) return;
+      all.push_back(k);
+      if (End(k) > begin && (!latest.valid() || End(k) > End(latest)))
+        latest = k;
+    });
+    add(latest);
+    for (const SliceId k : all) {
+      if (k != latest) add(k, kLow);
+    }
+    return false;
+  }
+
+  // An event by its record, else by the order of records, else by time.
+  template <class Add>
+  bool WaitForEvent(const Candidate& candidate, int64_t begin, int64_t end,
+                    const Add& add) {
+    const SliceId s = candidate.slice;
+    const trace::SyncRecord* const row =
+        candidate.how == WaitHow::kPoll ? nullptr : RowOf(s);
+    const uint32_t on = row == nullptr ? kNone : StreamOf(row->source_stream);
+    SliceId latest;
+    const auto better = [&](SliceId k) {
+      if (k.valid() && (!latest.valid() || End(k) > End(latest))) latest = k;
+    };
+    if (row != nullptr && row->source_record > 0) {
+      const SliceId record = named_.at(row->source_record);
+      if (record.valid()) {
+        ForStreams(s, [&](uint32_t i) {
+          if (on != kNone && i != on) return;
+          const SliceId k = m_.LatestBefore(i, Start(record));
+          if (k.valid() && End(k) <= end + kTouchNs) better(k);
+        });
+        add(latest);
+        return true;
+      }
+    }
+    // The last query still found the event missing.
+    const int64_t limit =
+        candidate.how == WaitHow::kPoll ? Start(candidate.last) : end;
+    const auto behind = std::partition_point(
+        records_.begin(), records_.end(),
+        [&](SliceId record) { return Start(record) < begin; });
+    const auto first =
+        behind - std::min<ptrdiff_t>(kMostRecords, behind - records_.begin());
+    ForStreams(s, [&](uint32_t i) {
+      // Later records have later ends before them.
+      const auto at = std::partition_point(first, behind, [&](SliceId record) {
+        const SliceId k = m_.LatestBefore(i, Start(record));
+        return !k.valid() || End(k) <= limit;
+      });
+      if (at == first) return;
+      const SliceId k = m_.LatestBefore(i, Start(*std::prev(at)));
+      if (k.valid() && End(k) > begin) better(k);
+    });
+    if (!latest.valid()) {
+      for (const HostModel::Ends& ends : m_.ends_) {
+        const auto at =
+            std::partition_point(ends.work.begin(), ends.work.end(),
+                                 [&](SliceId k) { return End(k) <= limit; });
+        if (at != ends.work.begin() && End(*std::prev(at)) > begin)
+          better(*std::prev(at));
+      }
+    }
+    if (latest.valid()) {
+      add(latest);
+    } else if (behind != records_.begin()) {
+      ForStreams(s, [&](uint32_t i) {
+        add(m_.LatestBefore(i, Start(*std::prev(behind))), kLow);
+      });
+    }
+    return false;
   }
 
   void Push(const Wait& wait) {
@@ -643,73 +983,83 @@ class Builder {
 
   // Waits of one stream for an event of another.
   void Dependencies() {
-    if (stream_waits_.empty()) return;
-    // The calls that the records name.
-    absl::flat_hash_map<int64_t, SliceId> calls;
+    m_.waits_recorded_ = !stream_waits_.empty();
+    absl::flat_hash_set<SliceId> known;
     for (const trace::SyncRecord& wait : stream_waits_) {
-      calls.try_emplace(wait.correlation, SliceId());
-      calls.try_emplace(wait.source_record, SliceId());
-    }
-    for (const Thread& thread : m_.threads_) {
-      for (const SliceId s : thread.events) {
-        const trace::ApiArgs* api = trace_.Api(s);
-        if (api == nullptr || api->correlation <= 0) continue;
-        const auto it = calls.find(api->correlation);
-        if (it != calls.end() && !it->second.valid()) it->second = s;
-      }
-    }
-    std::map<std::pair<int64_t, int64_t>, size_t> streams;
-    for (size_t i = 0; i < trace_.streams.size(); ++i)
-      streams.try_emplace({trace_.streams[i].device, trace_.streams[i].stream},
-                          i);
-    for (const trace::SyncRecord& wait : stream_waits_) {
-      const auto from = streams.find({wait.device, wait.source_stream});
-      const auto to = streams.find({wait.device, wait.stream});
-      const SliceId call = calls[wait.correlation];
-      const SliceId record = calls[wait.source_record];
-      if (from == streams.end() || to == streams.end() || from == to ||
-          !call.valid() || !record.valid()) {
+      const SliceId call = named_.at(wait.correlation);
+      const SliceId record = named_.at(wait.source_record);
+      const uint32_t from = StreamOn(wait.device, wait.source_stream);
+      const uint32_t to = StreamOn(wait.device, wait.stream);
+      if (!call.valid() || to == kNone || from == to) {
         Count("waits_unresolved");
         continue;
       }
-      const SliceId a = LaunchedBefore(from->second, Start(record));
-      const SliceId b = LaunchedAfter(to->second, Start(call));
-      if (!a.valid() || !b.valid()) {
+      known.insert(call);
+      const SliceId b = LaunchedAfter(to, Start(call));
+      if (!b.valid()) {
         Count("waits_unresolved");
-      } else if (End(a) <= Start(b)) {
+        continue;
+      }
+      if (from == kNone) {
+        m_.wait_calls_.push_back({b, Start(call), RecordBefore(call)});
+        continue;
+      }
+      const SliceId a =
+          m_.LatestBefore(from, Start(record.valid() ? record : call));
+      if (!a.valid()) {
+        Count("waits_unresolved");
+      } else if (End(a) <= Start(b) + kTouchNs) {
         m_.dependencies_.emplace_back(b, a);
         Count("waits_recorded");
       } else {
         Count("waits_violated");
       }
     }
+    if (m_.orders_.size() > 1) {
+      for (const WaitingStream& wait : waiting_streams_) {
+        if (known.contains(wait.call)) continue;
+        m_.wait_calls_.push_back(
+            {wait.work, Start(wait.call),
+             wait.record.valid() ? Start(wait.record) : kNoInt});
+      }
+    }
     std::stable_sort(
         m_.dependencies_.begin(), m_.dependencies_.end(),
         [](const auto& x, const auto& y) { return x.first < y.first; });
+    std::stable_sort(
+        m_.wait_calls_.begin(), m_.wait_calls_.end(),
+        [](const auto& x, const auto& y) { return x.work < y.work; });
   }
 
-  // The last linked work of a stream that was launched before a time, and the
-  // first that was launched after one.
-  SliceId LaunchedBefore(size_t stream, int64_t time) const {
-    const Order& order = order_[stream];
-    auto i =
-        std::lower_bound(order.launched.begin(), order.launched.end(), time) -
-        order.launched.begin();
-    while (--i >= 0) {
-      const SliceId s = order.work[static_cast<size_t>(i)];
-      if (m_.call(s) != kNone) return s;
+  // The last record of an event before a call on its thread.
+  int64_t RecordBefore(SliceId call) const {
+    auto at = std::partition_point(
+        records_.begin(), records_.end(),
+        [&](SliceId record) { return Start(record) < Start(call); });
+    for (int i = 0; i < kMostRecords && at != records_.begin(); ++i) {
+      --at;
+      if (trace_.slices.track[at->value] == trace_.slices.track[call.value])
+        return Start(*at);
     }
-    return {};
+    return kNoInt;
   }
-  SliceId LaunchedAfter(size_t stream, int64_t time) const {
-    const Order& order = order_[stream];
-    auto i = static_cast<size_t>(
-        std::upper_bound(order.launched.begin(), order.launched.end(), time) -
-        order.launched.begin());
-    for (; i < order.work.size(); ++i) {
-      if (m_.call(order.work[i]) != kNone) return order.work[i];
+
+  uint32_t StreamOn(int64_t device, int64_t number) const {
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
+      if (trace_.streams[i].device == device &&
+          trace_.streams[i].stream == number)
+        return i;
     }
-    return {};
+    return kNone;
+  }
+
+  // The first work of a stream that was launched from a time on.
+  SliceId LaunchedAfter(uint32_t stream, int64_t time) const {
+    const HostModel::Order& order = m_.orders_[stream];
+    const auto i = static_cast<size_t>(
+        std::lower_bound(order.launched.begin(), order.launched.end(), time) -
+        order.launched.begin());
+    return i < order.work.size() ? order.work[i] : SliceId();
   }
 
   void Ends() {
@@ -758,9 +1108,9 @@ class Builder {
       if (!wait.target.valid()) continue;
       blocked_.resize(m_.threads_.size());
       copies_.resize(m_.threads_.size());
-      const Interval i{Start(wait.slice), End(wait.slice)};
+      const Interval i{Start(wait.slice), m_.EndOf(wait)};
       blocked_[wait.thread].push_back(i);
-      if (wait.copy) copies_[wait.thread].push_back(i);
+      if (wait.copies()) copies_[wait.thread].push_back(i);
     }
     for (size_t t = 0; t < blocked_.size(); ++t) {
       m_.threads_[t].blocked = Cover(std::move(blocked_[t]));
@@ -829,12 +1179,6 @@ class Builder {
     m_.any_ = Cover(std::move(all));
   }
 
-  struct Order {
-    std::vector<SliceId> work;      // in the order of launching
-    std::vector<int64_t> launched;  // their launch times
-    std::vector<SliceId> last;      // of all up to here, what ends last
-  };
-
   const Context& context_;
   const Trace& trace_;
   HostModel& m_;
@@ -845,7 +1189,11 @@ class Builder {
   uint32_t last_api_ = 0;
   std::vector<trace::SyncRecord> stream_waits_;
   absl::flat_hash_map<int64_t, trace::SyncRecord> call_syncs_;
-  std::vector<Order> order_;
+  // Calls that those records name, by correlation.
+  absl::flat_hash_map<int64_t, SliceId> named_;
+  std::vector<Candidate> candidates_;  // by thread and start
+  std::vector<SliceId> records_;       // of events, by start
+  std::vector<WaitingStream> waiting_streams_;
   std::vector<StringId> stream_process_;
   std::vector<std::vector<Interval>> blocked_, copies_;
 };
@@ -882,11 +1230,30 @@ uint32_t HostModel::CallOf(SliceId api) const {
              : kNone;
 }
 
-int64_t HostModel::Typical(StringId name) const {
+namespace {
+
+int64_t TimeOf(const std::vector<std::pair<StringId, int64_t>>& times,
+               StringId name) {
   const auto it = std::lower_bound(
-      typical_.begin(), typical_.end(), name,
+      times.begin(), times.end(), name,
       [](const auto& entry, StringId id) { return entry.first < id; });
-  return it != typical_.end() && it->first == name ? it->second : 0;
+  return it != times.end() && it->first == name ? it->second : 0;
+}
+
+}  // namespace
+
+int64_t HostModel::Typical(StringId name) const {
+  return TimeOf(typical_, name);
+}
+
+int64_t HostModel::Usual(StringId name) const { return TimeOf(usual_, name); }
+
+SliceId HostModel::LatestBefore(uint32_t stream, int64_t time) const {
+  const Order& order = orders_[stream];
+  const auto at =
+      std::lower_bound(order.launched.begin(), order.launched.end(), time) -
+      order.launched.begin();
+  return at == 0 ? SliceId() : order.last[static_cast<size_t>(at) - 1];
 }
 
 uint32_t HostModel::ApiOf(SliceId s, const Call& call) const {
@@ -925,7 +1292,7 @@ SliceId HostModel::Infer(SliceId s, int64_t after, size_t* near) const {
   const Ends& ends = ends_[device(s)];
   const int64_t start = trace().Start(s);
   const size_t behind = BoundNear(ends.work.size(), *near, [&](size_t k) {
-    return trace().End(ends.work[k]) <= start;
+    return trace().End(ends.work[k]) <= start + kRoundedNs;
   });
   *near = behind;
   if (behind == 0) return {};

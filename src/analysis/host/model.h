@@ -9,7 +9,9 @@
 // its name. Its submit point is its start; a call that takes more than 4 times
 // as long as usual (the median; of fewer than 4 calls at most 100 us) submits
 // near its end, because it loads a module or waits for the driver. A staged
-// copy feeds on the call: the call lasts while the copy runs (pageable memory).
+// copy feeds on the call: it begins while the call lasts and outlasts it
+// (pageable memory). A queue is full when so many launches of a stream have not
+// started that the next call has to wait for one of them.
 // The launch floor is what a launch onto an idle stream takes (10th
 // percentile), the gap floor what lies between two kernels that were both
 // submitted (25th percentile).
@@ -34,8 +36,14 @@ inline constexpr int64_t kMaxLatencyNs = 100000;
 inline constexpr int64_t kDefaultGapNs = 1500;
 inline constexpr int64_t kMaxGapNs = 5000;
 inline constexpr size_t kMinSamples = 4;
-// An inferred wait ends at most this long before the work that waited.
-inline constexpr int64_t kNearNs = 10000;
+// An inferred wait ends at most this long before the work that waited, or this
+// little after its start: times are rounded.
+inline constexpr int64_t kNearNs = 6000;
+inline constexpr int64_t kRoundedNs = 100;
+// Clocks of host and device differ by at most this.
+inline constexpr int64_t kClockNs = 50000;
+// An end that lies after a start by no more than this is before it.
+inline constexpr int64_t kTouchNs = 1000;
 // Less quiet time than this in a gap is time of the host between two records.
 inline constexpr int64_t kQuietNs = 1000000;
 // A delay below this needs no explanation.
@@ -59,9 +67,18 @@ enum class CallKind : uint8_t {
   kFree,  // waits for the device when it has to
   kStreamSync,
   kEventSync,
-  kCopy,
+  kQuery,       // of an event or a stream: asked again and again, it waits
+  kRecord,      // of an event
+  kStreamWait,  // a stream waits for an event
+  kCopy,        // that may return before it is done
+  kBlockingCopy,
 };
 CallKind CallKindOf(std::string_view name);
+
+// Where a trace does not say what waited for what there are several readings
+// (analysis/path/graph.h); what holds in some of them has a mask.
+enum Reading : uint8_t { kBest = 1, kLow = 2, kHigh = 4, kDelay = 8 };
+inline constexpr uint8_t kAllReadings = 15;
 
 struct Call {
   int64_t submit_ns = 0;
@@ -71,6 +88,15 @@ struct Call {
   uint32_t begin = 0, end = 0;  // of the events it launched, see Work()
   bool slow = false;
   bool staged = false;
+  bool full = false;  // it waited for a place in the queue of its stream
+};
+
+// A stream whose queue was full.
+struct FullQueue {
+  uint32_t stream = 0;
+  size_t depth = 0;      // a call has to wait for the start this many before
+  int64_t usual_ns = 0;  // what a call takes that need not wait
+  std::vector<SliceId> first;  // the first work of each launch, in their order
 };
 
 // Launch calls of one name to one device, of one or of many events each.
@@ -82,17 +108,43 @@ struct Api {
   size_t samples = 0;
 };
 
-// A call that waits for the device.
+// Why a call waits for the device.
+enum class WaitHow : uint8_t {
+  kDevice,
+  kFree,
+  kStream,
+  kEvent,
+  kPoll,    // queries again and again: all of them are one wait
+  kCopy,    // a copy that returns when it is done
+  kStaged,  // a copy that the call feeds
+};
+
+// Work whose end a call waits for.
+struct WaitSource {
+  SliceId work;
+  uint8_t readings = kAllReadings;
+};
+
+// A call that waits for the device, or would if it had to.
 struct Wait {
   SliceId slice;
+  SliceId last;  // of the queries of a poll; else the slice itself
   uint32_t thread = kNone;
   // The work whose end it waited for; invalid: it did not have to wait.
   SliceId target;
-  bool copy = false;      // a copy that returns when it is done
-  bool inferred = false;  // the stream is not recorded
-  // Work whose end may bind when times change, see Sources(): one per stream
-  // that the call covers.
+  WaitHow how = WaitHow::kDevice;
+  bool inferred = false;  // for what is not recorded
+  // Work whose end may bind when times change, see Sources().
   uint32_t begin = 0, end = 0;
+
+  bool copies() const { return how == WaitHow::kCopy; }
+};
+
+// A call that makes a stream wait, and no record says for what.
+struct WaitCall {
+  SliceId work;  // the first that was launched after it, by its thread
+  int64_t call_ns = 0;
+  int64_t record_ns = 0;  // of the event, by the order of calls; kNoInt: none
 };
 
 struct Thread {
@@ -156,19 +208,41 @@ class HostModel {
   std::span<const SliceId> Work(const Call& call) const {
     return {work_.data() + call.begin, work_.data() + call.end};
   }
-  std::span<const SliceId> Sources(const Wait& wait) const {
+  std::span<const WaitSource> Sources(const Wait& wait) const {
     return {sources_.data() + wait.begin, sources_.data() + wait.end};
   }
+  // When it returned.
+  int64_t EndOf(const Wait& wait) const { return trace().End(wait.last); }
   // Work of other streams whose end was recorded as what `s` waits for.
   std::span<const std::pair<SliceId, SliceId>> Dependencies(SliceId s) const;
-  // The latest end on another stream of the device in (after, start of s], at
-  // most kNearNs before that start; invalid if none, or if not to be inferred.
+  // By what waits.
+  std::span<const WaitCall> wait_calls() const { return wait_calls_; }
+  // Whether any row says that a stream waits for another.
+  bool waits_recorded() const { return waits_recorded_; }
+  const std::vector<FullQueue>& full_queues() const { return full_queues_; }
+  // The latest end on another stream of the device in (after, start of s +
+  // kRoundedNs], at most kNearNs before that start; invalid if none, or if not
+  // to be inferred.
   // `near`: where an earlier answer for the device was found, see BoundNear.
   SliceId Infer(SliceId s, int64_t after, size_t* near) const;
+  // Work of a stream in the order of launching; unlinked work is launched when
+  // it starts.
+  struct Order {
+    std::vector<SliceId> work;
+    std::vector<int64_t> launched;  // when
+    std::vector<SliceId> last;      // of all up to here, what ends last
+  };
+  const Order& order(uint32_t stream) const { return orders_[stream]; }
+  // What ends last of all work of a stream that was launched before a time;
+  // invalid: there is none.
+  SliceId LatestBefore(uint32_t stream, int64_t time) const;
   // The call of an API slice; kNone when it launched nothing.
   uint32_t CallOf(SliceId api) const;
   // Median duration of launch calls of this name; 0 if there are none.
   int64_t Typical(StringId name) const;
+  // The same, of 40 calls on the 25th percentile, and without calls that wait
+  // for a place in a queue.
+  int64_t Usual(StringId name) const;
 
   // Finds what the operating system recorded and any_host(), this only within
   // idle times of a device from kQuietNs on, where Build was asked to leave
@@ -207,7 +281,11 @@ class HostModel {
   std::vector<Call> calls_;
   std::vector<SliceId> work_;
   std::vector<Wait> waits_;
-  std::vector<SliceId> sources_;
+  std::vector<WaitSource> sources_;
+  std::vector<WaitCall> wait_calls_;  // by work
+  std::vector<FullQueue> full_queues_;
+  std::vector<Order> orders_;  // by stream
+  bool waits_recorded_ = false;
   std::vector<uint32_t> stream_of_;  // by row of device arguments
   std::vector<uint32_t> call_of_;    // by row of device arguments
   // (what waits, what it waits for), by the first.
@@ -220,7 +298,7 @@ class HostModel {
   };
   std::vector<Ends> ends_;
   std::vector<uint32_t> call_of_api_;  // by row of API arguments
-  std::vector<std::pair<StringId, int64_t>> typical_;  // by name
+  std::vector<std::pair<StringId, int64_t>> typical_, usual_;  // by name
   Cover any_;
   Returns returns_;
   std::map<std::string, int64_t> counts_;

@@ -189,21 +189,21 @@ ResultSet RangeTables(const HostModel& model) {
   for (const SliceId s : trace.device_slices()) {
     if (model.call(s) == kNone) continue;
     const Interval time{trace.Start(s), trace.End(s)};
-    SliceId range = annotations.Of(s);
+    const std::vector<SliceId> ranges = annotations.AllOf(s);
     const std::string_view inner =
-        range.valid() ? trace.Name(range) : std::string_view("(outside)");
+        ranges.empty() ? std::string_view("(outside)") : trace.Name(ranges[0]);
     own[inner].AppendSorted(time);
     ++events[inner];
+    if (ranges.empty()) all[inner].AppendSorted(time);
     seen.clear();
-    do {
-      const std::string_view name = range.valid() ? trace.Name(range) : inner;
+    for (const SliceId range : ranges) {
+      const std::string_view name = trace.Name(range);
+      if (seen.size() == kDeepest) break;
       // A range within one of its name counts once.
-      if (std::find(seen.begin(), seen.end(), name) == seen.end()) {
-        seen.push_back(name);
-        all[name].AppendSorted(time);
-      }
-      if (range.valid()) range = annotations.Outer(range);
-    } while (range.valid() && seen.size() < kDeepest);
+      if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+      seen.push_back(name);
+      all[name].AppendSorted(time);
+    }
   }
   std::vector<std::pair<std::string_view, int64_t>> order;
   for (const auto& [name, set] : all) order.emplace_back(name, set.length_ns());

@@ -36,7 +36,8 @@ struct OpRow {
 const RowColumns<OpRow>& OpColumns() {
   static const RowColumns<OpRow> columns{
       "host_ops",
-      "Ops by name, with their time on the host.",
+      "Ops by name, with their time on the host; without any, ranges and calls "
+      "of the runtime and of the operating system.",
       {{"op", ColumnType::kText, "Name.", &OpRow::op},
        {"family", ColumnType::kText, "What it computes.", &OpRow::family,
         Shown::kHidden},
@@ -118,7 +119,9 @@ const RowColumns<ThreadRow>& ThreadColumns() {
         "collectives only; other.",
         &ThreadRow::role},
        {"op_names", ColumnType::kInt, "Names of ops.", &ThreadRow::ops},
-       {"calls", ColumnType::kInt, "Calls of ops.", &ThreadRow::calls},
+       {"calls", ColumnType::kInt,
+        "Calls of ops; of a thread without any, all that it did.",
+        &ThreadRow::calls},
        {"self_us", ColumnType::kTime, "Union of its ops.", &ThreadRow::self},
        {"busy_us", ColumnType::kTime, "Union of all its events.",
         &ThreadRow::busy},
@@ -354,7 +357,7 @@ class Tables {
                        : std::nullopt,
            .role = ThreadRoleName(t.role),
            .ops = t.names,
-           .calls = t.calls,
+           .calls = t.calls > 0 ? t.calls : t.events,
            .self = t.self_ns,
            .busy = t.busy_ns,
            .span = t.last_ns - t.first_ns,

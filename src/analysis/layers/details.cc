@@ -224,6 +224,8 @@ const RowColumns<ClassicLayerRow>& ClassicLayerColumns() {
 }
 
 std::string Dimensions(const std::array<uint32_t, 3>& d) {
+  // Zero is what the profiler did not know.
+  if (std::find(d.begin(), d.end(), 0u) != d.end()) return {};
   return std::to_string(d[0]) + "," + std::to_string(d[1]) + "," +
          std::to_string(d[2]);
 }

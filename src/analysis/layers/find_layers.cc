@@ -57,6 +57,7 @@ class Finder {
     AttachOthers(trace_, lanes_, layer_of_, model_);
     LookForStop();
     MakePasses(context_, layer_of_, model_);
+    MakeStepPasses(context_, model_);
     FindStages(context_, labels_, model_);
     return std::move(model_);
   }

@@ -7,6 +7,7 @@
 
 #include "analysis/common/stats.h"
 #include "analysis/layers/lanes.h"
+#include "analysis/layers/passes.h"
 #include "analysis/layers/schemas.h"
 
 namespace lamina::analysis::layers {
@@ -79,10 +80,8 @@ Table OrphanTable(const Details& in, int64_t total_ns) {
     cell.Add(trace.Duration(s));
   };
   for (const Pass& pass : in.model.passes) {
-    const int64_t first =
-        trace.Start(in.model.layers[pass.layers.front()].work[0]);
-    const int64_t last =
-        trace.Start(in.model.layers[pass.layers.back()].work[0]);
+    const int64_t first = trace.Start(FirstOf(in.model, pass));
+    const int64_t last = trace.Start(LastOf(in.model, pass));
     for (const SliceId s : pass.outside) {
       add(trace.Start(s) < first  ? "prologue"
           : trace.Start(s) > last ? "epilogue"

@@ -156,7 +156,7 @@ ClassicKernel Labels::Kernel(SliceId s) {
   const trace::DeviceArgs* args = trace_.Device(s);
   const trace::LaunchConfig* config =
       args != nullptr ? trace_.Config(args->config) : nullptr;
-  if (!grid_threshold_ || config == nullptr ||
+  if (!grid_threshold_ || config == nullptr || config->grid[0] == 0 ||
       label.stage_rule != PatternTable::kNone ||
       kernel.type != ClassicType::kAttention || label.silent)
     return kernel;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "analysis/layers/outside.h"
+#include "analysis/layers/stages.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -220,6 +221,51 @@ class PassMaker {
 };
 
 }  // namespace
+
+SliceId FirstOf(const LayerModel& model, const Pass& pass) {
+  return pass.layers.empty() ? pass.outside.front()
+                             : model.layers[pass.layers.front()].work[0];
+}
+
+SliceId LastOf(const LayerModel& model, const Pass& pass) {
+  return pass.layers.empty() ? pass.outside.back()
+                             : model.layers[pass.layers.back()].work[0];
+}
+
+void MakeStepPasses(const Context& context, LayerModel& model) {
+  if (!model.layers.empty()) return;
+  std::map<std::pair<int64_t, uint32_t>, Pass> passes;  // device, step
+  std::vector<SliceId> no_pass;
+  bool any = false;
+  for (const SliceId s : context.trace.device_slices()) {
+    const uint32_t step = context.steps.StepOf(s);
+    if (step == tree::Steps::kOutside) {
+      no_pass.push_back(s);
+      continue;
+    }
+    const int64_t device = DeviceOf(context.trace, s);
+    const auto [it, is_new] = passes.try_emplace({device, step});
+    Pass& pass = it->second;
+    if (is_new) {
+      pass.device = device;
+      pass.annotation = context.trace.Name(context.steps.steps()[step].slice);
+      pass.begins = "step";
+      Pass said = pass;
+      any |= ReadStage(said);
+    }
+    pass.outside.push_back(s);
+  }
+  // Steps that say no stage are no passes of a model.
+  if (!any) return;
+  model.no_pass = std::move(no_pass);
+  model.passes.clear();
+  for (auto& [key, pass] : passes) model.passes.push_back(std::move(pass));
+  std::stable_sort(model.passes.begin(), model.passes.end(),
+                   [&](const Pass& a, const Pass& b) {
+                     return context.trace.Start(a.outside[0]) <
+                            context.trace.Start(b.outside[0]);
+                   });
+}
 
 void MakePasses(const Context& context, const std::vector<uint32_t>& layer_of,
                 LayerModel& model) {

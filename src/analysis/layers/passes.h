@@ -16,4 +16,12 @@ namespace lamina::analysis::layers {
 void MakePasses(const Context& context, const std::vector<uint32_t>& layer_of,
                 LayerModel& model);
 
+// Where no layers are found: the steps as passes, if their ranges say a stage
+// (prefill, decode). All their work is outside of layers.
+void MakeStepPasses(const Context& context, LayerModel& model);
+
+// First work of a pass and that of its last layer.
+SliceId FirstOf(const LayerModel& model, const Pass& pass);
+SliceId LastOf(const LayerModel& model, const Pass& pass);
+
 }  // namespace lamina::analysis::layers

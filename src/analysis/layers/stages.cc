@@ -22,7 +22,7 @@ class StageFinder {
   void SetStage(Pass& pass) {
     pass.stage = Stage::kNone;
     pass.evidence = "-";
-    if (FromAnnotation(pass) || FromFrames(pass)) return;
+    if (ReadStage(pass) || FromFrames(pass)) return;
     // Attention kernels that are used in one stage only; else the names that
     // hint at one, in a model that keeps keys and values.
     bool attention = false;
@@ -123,51 +123,6 @@ class StageFinder {
     }
   }
 
-  static bool FromAnnotation(Pass& pass) {
-    if (pass.annotation.empty()) return false;
-    const re2::StringPiece text(pass.annotation);
-    int64_t context = 0;
-    int64_t generation = 0;
-    int64_t tokens = 0;
-    static const RE2 kVllm(
-        R"(^execute_(?:(\d+)_)?context_(\d+)\(.*\)_generation_(\d+)\()");
-    static const RE2 kTrtllm(
-        R"(^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs)");
-    static const RE2 kSglang(R"(^step\[(\w+)(.*)\])");
-    static const RE2 kAtom(R"(^(prefill|decode)\[)");
-    std::string count;
-    std::string mode;
-    std::string rest;
-    if (RE2::PartialMatch(text, kVllm, &count, &context, &generation)) {
-      if (!count.empty()) pass.tokens = ParseInt(count);
-    } else if (RE2::PartialMatch(text, kTrtllm, &context, &generation)) {
-    } else if (RE2::PartialMatch(text, kSglang, &mode, &rest)) {
-      static const RE2 kBatch(R"(\bbs=(\d+))");
-      static const RE2 kTokens(R"(\btoks=(\d+))");
-      if (RE2::PartialMatch(rest, kBatch, &tokens)) pass.batch = tokens;
-      if (RE2::PartialMatch(rest, kTokens, &tokens)) pass.tokens = tokens;
-      pass.stage = mode == "EXTEND"   ? Stage::kPrefill
-                   : mode == "DECODE" ? Stage::kDecode
-                   : mode == "MIXED"  ? Stage::kMixed
-                                      : Stage::kUnknown;
-      pass.evidence = "annotation";
-      return true;
-    } else if (RE2::PartialMatch(text, kAtom, &mode)) {
-      pass.stage = StageOfName(mode);
-      pass.evidence = "annotation";
-      return true;
-    } else {
-      return false;
-    }
-    if (context == 0 && generation == 0) return false;
-    pass.batch = context + generation;
-    pass.stage = context == 0      ? Stage::kDecode
-                 : generation == 0 ? Stage::kPrefill
-                                   : Stage::kMixed;
-    pass.evidence = "annotation";
-    return true;
-  }
-
   const Context& context_;
   const Trace& trace_;
   Labels& labels_;  // by our own tables
@@ -177,6 +132,59 @@ class StageFinder {
 };
 
 }  // namespace
+
+bool ReadStage(Pass& pass) {
+  if (pass.annotation.empty()) return false;
+  const re2::StringPiece text(pass.annotation);
+  int64_t context = 0;
+  int64_t generation = 0;
+  int64_t tokens = 0;
+  static const RE2 kVllm(
+      R"(^execute_(?:(\d+)_)?context_(\d+)\((.*)\)_generation_(\d+)\(([^)]*))");
+  static const RE2 kTrtllm(
+      R"(^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs)");
+  static const RE2 kSglang(R"(^step\[(\w+)(.*)\])");
+  static const RE2 kAtom(R"(^(prefill|decode)\[)");
+  std::string count, of_context, of_generation;
+  std::string mode;
+  std::string rest;
+  if (RE2::PartialMatch(text, kVllm, &count, &context, &of_context, &generation,
+                        &of_generation)) {
+    // "context_2(512)": two requests of 512 tokens together.
+    if (!count.empty()) {
+      pass.tokens = ParseInt(count);
+    } else {
+      const auto of = [](const std::string& n) { return ParseInt(n); };
+      if (of(of_context) && of(of_generation))
+        pass.tokens = *of(of_context) + *of(of_generation);
+    }
+  } else if (RE2::PartialMatch(text, kTrtllm, &context, &generation)) {
+  } else if (RE2::PartialMatch(text, kSglang, &mode, &rest)) {
+    static const RE2 kBatch(R"(\bbs=(\d+))");
+    static const RE2 kTokens(R"(\btoks=(\d+))");
+    if (RE2::PartialMatch(rest, kBatch, &tokens)) pass.batch = tokens;
+    if (RE2::PartialMatch(rest, kTokens, &tokens)) pass.tokens = tokens;
+    pass.stage = mode == "EXTEND"   ? Stage::kPrefill
+                 : mode == "DECODE" ? Stage::kDecode
+                 : mode == "MIXED"  ? Stage::kMixed
+                                    : Stage::kUnknown;
+    pass.evidence = "annotation";
+    return true;
+  } else if (RE2::PartialMatch(text, kAtom, &mode)) {
+    pass.stage = StageOfName(mode);
+    pass.evidence = "annotation";
+    return true;
+  } else {
+    return false;
+  }
+  if (context == 0 && generation == 0) return false;
+  pass.batch = context + generation;
+  pass.stage = context == 0      ? Stage::kDecode
+               : generation == 0 ? Stage::kPrefill
+                                 : Stage::kMixed;
+  pass.evidence = "annotation";
+  return true;
+}
 
 void FindStages(const Context& context, Labels& labels, LayerModel& model) {
   StageFinder finder(context, labels, model);

@@ -12,4 +12,8 @@ namespace lamina::analysis::layers {
 // are those of our own tables.
 void FindStages(const Context& context, Labels& labels, LayerModel& model);
 
+// Reads stage, batch and tokens from the text of the step's range; false when
+// it says none.
+bool ReadStage(Pass& pass);
+
 }  // namespace lamina::analysis::layers

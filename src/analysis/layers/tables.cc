@@ -14,6 +14,7 @@
 #include "analysis/layers/labels.h"
 #include "analysis/layers/lanes.h"
 #include "analysis/layers/layer_sums.h"
+#include "analysis/layers/passes.h"
 #include "analysis/layers/schemas.h"
 #include "analysis/layers/variants.h"
 #include "base/counted.h"
@@ -97,8 +98,7 @@ class Tables {
         return std::pair(trace_.Start(a), a.value) <
                std::pair(trace_.Start(b), b.value);
       });
-      const trace::DeviceArgs* args =
-          trace_.Device(model_.layers[pass.layers.front()].work[0]);
+      const trace::DeviceArgs* args = trace_.Device(FirstOf(model_, pass));
       rows.push_back({.pass = number++,
                       .device = pass.device,
                       .stream = args != nullptr && args->stream != trace::kNoInt
@@ -260,7 +260,11 @@ class Tables {
                 "there; `--detector auto` needs no names."
               : "No layers found: no unit that looks like a layer repeats in "
                 "the sequence of kernels, and the trace has no modules that "
-                "do."));
+                "do." +
+                    std::string(model_.passes.empty()
+                                    ? ""
+                                    : " Stages are those that the ranges of "
+                                      "steps say.")));
       return;
     }
     int64_t inside = 0;

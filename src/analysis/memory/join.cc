@@ -222,7 +222,8 @@ const RowColumns<JoinRow>& JoinColumns() {
   static const RowColumns<JoinRow> columns{
       "memory_join",
       "Events of the snapshot that are events of the trace.",
-      {{"device_index", ColumnType::kInt, "Number of the device.", &JoinRow::device},
+      {{"device_index", ColumnType::kInt, "Number of the device.",
+        &JoinRow::device},
        {"pairs", ColumnType::kInt, "Events that are in both.", &JoinRow::pairs},
        {"snapshot_events", ColumnType::kInt,
         "Of the snapshot, in the time that both cover.",

@@ -17,6 +17,7 @@
 #include "analysis/common/device_advice.h"
 #include "analysis/common/gaps.h"
 #include "analysis/common/host_view.h"
+#include "analysis/common/lost_work.h"
 #include "analysis/common/mean_timeline.h"
 #include "analysis/common/replayed.h"
 #include "analysis/common/timeline.h"
@@ -61,6 +62,7 @@ class Overview {
     const auto slices = trace_.device_slices();
     if (slices.empty()) {
       HostVerdict();
+      Doubts();
       LostRecords();
       return std::move(notes_);
     }
@@ -82,6 +84,7 @@ class Overview {
     Families();
     Unlinked();
     Verdict();
+    Doubts();
     Opportunities();
     Warnings();
     return std::move(notes_);
@@ -100,7 +103,8 @@ class Overview {
       size_t threads = 0;
       for (const HostThread& thread : host.threads) threads += thread.calls > 0;
       ops = fmt::format(
-          "ops take {} of {} on {}; most: {} ({} self, {})",
+          "{} take {} of {} on {}; most: {} ({} self, {})",
+          host.without_ops ? "calls and ranges" : "ops",
           HumanTime(host.ops.length_ns()), HumanTime(window),
           Counted(threads, "thread"), Shorten(trace_.Text(host.top), 80),
           HumanTime(host.top_self_ns), Percent(host.top_self_ns, host.self_ns));
@@ -140,7 +144,8 @@ class Overview {
         {"trace_health", "check", "device_work", {}},
         {"gpu_timeline", "type", "busy_time", {}}};
     if (!unread.empty())
-      evidence.insert(evidence.begin(), {"unread_events", "of_device", "yes", {}});
+      evidence.insert(evidence.begin(),
+                      {"unread_events", "of_device", "yes", {}});
     if (host.top.valid()) {
       evidence.insert(
           evidence.begin(),
@@ -478,6 +483,15 @@ class Overview {
             {}}}));
     }
     ReplayedGraphs();
+    const LaunchesWithoutWork lost = FindLaunchesWithoutWork(context_.tree);
+    if (lost.Doubtful()) {
+      notes_.push_back(MakeNote(
+          Severity::kWarning, "lost_device_records",
+          lost.Text() +
+              ": records of device work are missing, so idle time is too high "
+              "and sums are too low.",
+          {{"trace_health", "check", "launches_without_work", {}}}));
+    }
     int64_t unread_ns = 0;
     for (const UnreadEvents& u : FindUnread(trace_))
       unread_ns += u.device ? u.busy_ns : 0;
@@ -507,6 +521,15 @@ class Overview {
                     Percent(replayed_ns, all_families_ns_),
                     HumanTime(replayed_ns)),
         {{"trace_health", "check", "graph_launches", {}}}));
+  }
+
+  // What was mended comes before what follows from it.
+  void Doubts() {
+    for (const trace::Doubt& doubt : trace::FindDoubts(trace_.diagnostics)) {
+      notes_.push_back(
+          MakeNote(Severity::kWarning, std::string(doubt.reason), doubt.text,
+                   {{"trace_health", "check", std::string(doubt.reason), {}}}));
+    }
   }
 
   void LostRecords() {

@@ -11,8 +11,9 @@
 namespace lamina::analysis::path {
 namespace {
 
-// Of a wake-up that nothing explains, this much is the hand-over itself.
-constexpr int64_t kHandoffNs = 100000;
+// Behind work of the stream a shorter wait is a gap, a longer one is not
+// explained.
+constexpr int64_t kGapNs = 5000;
 // Share from which one class is the verdict.
 constexpr double kVerdictPercent = 60;
 
@@ -34,21 +35,28 @@ SegmentKind WorkSegment(EdgeKind kind) {
       return SegmentKind::kCopy;
     case EdgeKind::kFill:
       return SegmentKind::kFill;
-    case EdgeKind::kStreamOrder:
-    case EdgeKind::kStreamOverlap:
+    case EdgeKind::kOrder:
+    case EdgeKind::kOverlap:
+    case EdgeKind::kDependency:
+    case EdgeKind::kDependencyCall:
+    case EdgeKind::kDependencyInferred:
+    case EdgeKind::kDependencyPossible:
       return SegmentKind::kDeviceGap;
     case EdgeKind::kLaunch:
+    case EdgeKind::kSubmit:
       return SegmentKind::kLaunch;
     case EdgeKind::kHostGap:
       return SegmentKind::kHostGap;
     case EdgeKind::kSync:
-    case EdgeKind::kSyncWait:
+    case EdgeKind::kPoll:
       return SegmentKind::kSync;
-    case EdgeKind::kDependency:
-    case EdgeKind::kDependencyInferred:
-      return SegmentKind::kDependency;
-    case EdgeKind::kBaton:
-    case EdgeKind::kHostAsleep:
+    case EdgeKind::kQueue:
+      return SegmentKind::kQueue;
+    case EdgeKind::kOutside:
+    case EdgeKind::kOutsideWait:
+      return SegmentKind::kOutside;
+    case EdgeKind::kHandoff:
+    case EdgeKind::kAsleep:
       return SegmentKind::kHandoff;
     default:
       return SegmentKind::kHost;
@@ -57,9 +65,10 @@ SegmentKind WorkSegment(EdgeKind kind) {
 
 std::string_view SegmentKindName(SegmentKind kind) {
   static constexpr std::array<std::string_view, kSegmentKinds> kNames = {
-      "host",           "host_gap",   "launch",  "handoff",     "sync",
-      "compute",        "fill",       "comm",    "copy",        "device_gap",
-      "submitted_wait", "dependency", "lead_in", "before_trace"};
+      "host",           "host_gap", "launch",     "handoff",
+      "sync",           "queue",    "compute",    "fill",
+      "comm",           "copy",     "device_gap", "busy_wait",
+      "submitted_wait", "outside",  "lead_in",    "before_trace"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -70,10 +79,12 @@ PathClass ClassOf(SegmentKind kind) {
     case SegmentKind::kLaunch:
     case SegmentKind::kHandoff:
     case SegmentKind::kSync:
+    case SegmentKind::kQueue:
       return PathClass::kHost;
     case SegmentKind::kCompute:
     case SegmentKind::kFill:
     case SegmentKind::kDeviceGap:
+    case SegmentKind::kBusyWait:
       return PathClass::kDevice;
     case SegmentKind::kComm:
       return PathClass::kComm;
@@ -92,23 +103,68 @@ std::string_view PathClassName(PathClass c) {
   return kNames[static_cast<size_t>(c)];
 }
 
+void ForParts(const Graph& graph, uint32_t v, int64_t from, int64_t to,
+              SegmentKind kind,
+              absl::FunctionRef<void(SegmentKind, int64_t, int64_t)> f) {
+  const host::Cover& busy = graph.busy(v);
+  const auto intervals = busy.intervals();
+  // The last that begins before the end of the wait.
+  auto it = std::partition_point(
+      intervals.begin(), intervals.end(),
+      [&](const Interval& interval) { return interval.start_ns < to; });
+  while (to > from) {
+    if (it == intervals.begin() || std::prev(it)->end_ns <= from) {
+      f(kind, from, to);
+      return;
+    }
+    --it;
+    if (it->end_ns < to) f(kind, it->end_ns, to);
+    to = std::min(to, it->end_ns);
+    const int64_t start = std::max(from, it->start_ns);
+    if (start < to) f(SegmentKind::kBusyWait, start, to);
+    to = start;
+  }
+}
+
 template <class View>
 void ForSegments(const Graph& graph, const View& view, uint32_t sink,
                  int64_t from_ns, uint32_t until,
                  absl::FunctionRef<void(const Segment&)> f) {
   uint32_t v = sink;
   bool inferred = false;
+  // What lies behind is covered: work that overlaps is cut.
+  int64_t cursor = view.time(sink);
   const auto add = [&](int64_t start, int64_t end, SegmentKind kind,
                        SliceId owner) {
     start = std::max(start, from_ns);
-    if (end > start) f({start, end, kind, owner, v, inferred});
+    end = std::min(end, cursor);
+    if (end <= start) return;
+    f({start, end, kind, owner, v, inferred});
+    cursor = start;
+  };
+  // A wait of device work. Times of a scenario are those recorded, moved.
+  const auto wait = [&](int64_t start, int64_t end, SegmentKind kind,
+                        SliceId owner) {
+    start = std::max(start, from_ns);
+    end = std::min(end, cursor);
+    if (end <= start) return;
+    if (graph.BeforeTrace(v) && kind != SegmentKind::kDeviceGap)
+      kind = SegmentKind::kBeforeTrace;
+    const int64_t moved = view.time(v) - graph.time(v);
+    ForParts(graph, v, start - moved, end - moved, kind,
+             [&](SegmentKind part, int64_t from, int64_t to) {
+               add(from + moved, to + moved, part, owner);
+             });
   };
   while (v != until) {
     const int64_t t = view.time(v);
-    if (t <= from_ns) break;
+    if (cursor <= from_ns) break;
     const uint32_t critical = view.critical(v);
     if (critical == kNoNode) {
-      add(from_ns, t, SegmentKind::kLeadIn, SliceId());
+      inferred = false;
+      if (graph.OfDevice(v))
+        wait(from_ns, cursor, SegmentKind::kSubmittedWait, graph.Work(v));
+      add(from_ns, cursor, SegmentKind::kLeadIn, SliceId());
       break;
     }
     const bool chain = critical == kChain;
@@ -118,26 +174,25 @@ void ForSegments(const Graph& graph, const View& view, uint32_t sink,
     const SliceId owner = chain ? graph.owner(v) : edge->owner;
     const int64_t work = chain ? view.chain_work(v) : view.work(critical);
     inferred = !chain && edge->inferred;
-    const int64_t middle = view.time(u) + work;
-    // What the edge leaves unexplained.
-    if (kind == EdgeKind::kBaton && t - middle > kHandoffNs &&
-        t - kHandoffNs > from_ns) {
-      add(middle + kHandoffNs, t, SegmentKind::kHostGap, owner);
-      add(middle, middle + kHandoffNs, SegmentKind::kHandoff, owner);
-    } else if (graph.BeforeTrace(v)) {
-      add(middle, t, SegmentKind::kBeforeTrace, owner);
-    } else if (kind == EdgeKind::kStreamOrder) {
-      // Both without a launch: nothing says that they are not of one.
-      const HostModel& model = graph.model(graph.PartOf(v));
-      const bool same = model.call(graph.Work(u)) == model.call(owner);
-      add(middle, t,
-          same ? SegmentKind::kDeviceGap : SegmentKind::kSubmittedWait, owner);
-    } else if (kind == EdgeKind::kLaunch) {
-      add(middle, t, SegmentKind::kSubmittedWait, owner);
+    const int64_t before = view.time(u), middle = before + work;
+    const bool starts =
+        graph.OfDevice(v) && (v - graph.first_device()) % 2 == 0;
+    if (starts && kind != EdgeKind::kCollective) {
+      // What the edge leaves unexplained, and then the edge.
+      wait(middle, t,
+           kind == EdgeKind::kOrder && t - middle < kGapNs
+               ? SegmentKind::kDeviceGap
+               : SegmentKind::kSubmittedWait,
+           owner);
+      if (kind == EdgeKind::kLaunch || kind == EdgeKind::kSubmit) {
+        add(before, middle, SegmentKind::kLaunch, owner);
+      } else {
+        wait(std::min(before, middle), std::max(before, middle),
+             SegmentKind::kDeviceGap, owner);
+      }
     } else {
-      add(middle, t, WorkSegment(kind), owner);
+      add(before, t, WorkSegment(kind), owner);
     }
-    add(view.time(u), middle, WorkSegment(kind), owner);
     v = u;
   }
 }

@@ -19,17 +19,19 @@ enum class SegmentKind : uint8_t {
   kLaunch,
   kHandoff,
   kSync,
+  kQueue,  // for a place in the queue of a stream
   kCompute,
   kFill,
   kComm,
   kCopy,
   kDeviceGap,
+  kBusyWait,  // of device work, while its device works on other streams
   kSubmittedWait,
-  kDependency,
+  kOutside,  // for other processes
   kLeadIn,
   kBeforeTrace,
 };
-inline constexpr size_t kSegmentKinds = 14;
+inline constexpr size_t kSegmentKinds = 16;
 std::string_view SegmentKindName(SegmentKind kind);
 // Whether it is device work itself, not what lies between.
 bool IsWork(SegmentKind kind);
@@ -38,11 +40,11 @@ SegmentKind WorkSegment(EdgeKind kind);
 
 // What a class of segments says of the run.
 enum class PathClass : uint8_t {
-  kHost,    // host, host_gap, launch, handoff, sync
-  kDevice,  // compute, fill, device_gap
+  kHost,    // host, host_gap, launch, handoff, sync, queue
+  kDevice,  // compute, fill, device_gap, busy_wait
   kComm,
   kCopy,
-  kWait,         // submitted_wait, dependency, lead_in
+  kWait,         // submitted_wait, outside, lead_in
   kBeforeTrace,  // left out of shares
 };
 inline constexpr size_t kPathClasses = 6;
@@ -67,6 +69,13 @@ struct Recorded {
   int64_t work(uint32_t e) const { return graph.edges()[e].work_ns; }
   uint32_t critical(uint32_t v) const { return graph.critical(v); }
 };
+
+// Calls f(kind, from, to) for the parts of a wait of device work before the
+// node at its start, the last one first: while its device works elsewhere it is
+// no idle time. In recorded times.
+void ForParts(const Graph& graph, uint32_t v, int64_t from, int64_t to,
+              SegmentKind kind,
+              absl::FunctionRef<void(SegmentKind, int64_t, int64_t)> f);
 
 class Outcome;
 // Calls f for the segments from `from_ns` to the time of `sink`, the last one

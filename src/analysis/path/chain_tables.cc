@@ -2,7 +2,9 @@
 #include "analysis/path/chain_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "analysis/common/stats.h"
@@ -101,7 +103,8 @@ RowColumns<SegmentRow> MakeSegmentColumns(bool ranks) {
        "Stack and number of the layer of device work.", Of(&OwnerFacts::layer)},
       {"thread", ColumnType::kText, "Of time on the host.",
        Of(&OwnerFacts::thread)},
-      {"device_index", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::device)},
+      {"device_index", ColumnType::kInt, "Of device work.",
+       Of(&OwnerFacts::device)},
       {"stream", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::stream)}};
   all.insert(all.end(), rest.begin(), rest.end());
   return columns;
@@ -134,6 +137,7 @@ struct EdgeRow {
   int64_t work, slack;
   bool critical, inferred;
   OptionalText from_side, to_side;
+  std::string_view readings;
 };
 
 const RowColumns<EdgeRow>& EdgeColumns() {
@@ -153,12 +157,30 @@ const RowColumns<EdgeRow>& EdgeColumns() {
        {"inferred", ColumnType::kBool, "It is not recorded.",
         &EdgeRow::inferred},
        {"from_side", ColumnType::kText,
-        "Which point of the source: start, end, or inside (where a slow call "
-        "submits).",
-        &EdgeRow::from_side},
+        "Which point of the source: start or end.", &EdgeRow::from_side},
        {"to_side", ColumnType::kText, "Which point of the target.",
-        &EdgeRow::to_side}}};
+        &EdgeRow::to_side},
+       {"readings", ColumnType::kText,
+        "all, or those of best, low, high and delay in which it holds.",
+        &EdgeRow::readings}}};
   return columns;
+}
+
+std::string_view ReadingsText(uint8_t readings) {
+  static const auto texts = [] {
+    constexpr const char* kNames[] = {"best", "low", "high", "delay"};
+    std::array<std::string, host::kAllReadings + 1> all;
+    for (size_t mask = 0; mask < all.size(); ++mask) {
+      for (size_t i = 0; i < kReadings; ++i) {
+        if ((mask >> i & 1) == 0) continue;
+        if (!all[mask].empty()) all[mask] += ' ';
+        all[mask] += kNames[i];
+      }
+    }
+    all[host::kAllReadings] = "all";
+    return all;
+  }();
+  return texts[readings];
 }
 
 // A node as a point of an event.
@@ -321,7 +343,8 @@ Table EdgesTable(const Graph& graph) {
                .critical = graph.critical(edge.to) == e,
                .inferred = edge.inferred,
                .from_side = from.side,
-               .to_side = to.side});
+               .to_side = to.side,
+               .readings = ReadingsText(edge.readings)});
   }
   return table.Take();
 }

@@ -1,672 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Building the graph: host points, the baton between threads, device work,
-// waits; then the order and the critical edges. Linear after sorting.
+// What a graph is besides the events that it was built of (graph_build.cc):
+// several recordings joined, the order of its nodes, its critical edges.
 #include "analysis/path/graph.h"
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <queue>
 
-#include "analysis/host/work_stretch.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "base/stop.h"
 
 namespace lamina::analysis::path {
 
-using host::Call;
-using host::Wait;
-using host::WorkKind;
-
-namespace {
-
-// A thread that wakes after a longer gap than this was waiting.
-constexpr int64_t kAsleepNs = 2 * host::kNearNs;
-
-EdgeKind KindOf(WorkKind kind) {
-  switch (kind) {
-    case WorkKind::kComm:
-      return EdgeKind::kComm;
-    case WorkKind::kCopy:
-      return EdgeKind::kCopy;
-    case WorkKind::kFill:
-      return EdgeKind::kFill;
-    default:
-      return EdgeKind::kCompute;
-  }
-}
-
-}  // namespace
-
 std::string_view EdgeKindName(EdgeKind kind) {
-  static constexpr std::array<std::string_view, 17> kNames = {
+  static constexpr std::array<std::string_view, kEdgeKinds> kNames = {
       "compute",
       "comm",
       "copy",
       "fill",
-      "sync",
-      "dependency",
-      "dependency_inferred",
-      "stream_order",
-      "stream_overlap",
-      "launch",
-      "host",
-      "baton",
-      "host_gap",
-      "sync_wait",
-      "host_asleep",
       "collective",
+      "host",
+      "host_gap",
+      "call",
+      "outside",
+      "outside_wait",
+      "asleep",
+      "overlap",
+      "order",
+      "launch",
+      "submit",
+      "handoff",
+      "queue",
+      "sync",
+      "poll",
+      "dependency",
+      "dependency_call",
+      "dependency_inferred",
+      "dependency_possible",
       ""};
   return kNames[static_cast<size_t>(kind)];
 }
 
-class GraphBuilder {
- public:
-  GraphBuilder(const HostModel& model, Graph& graph)
-      : m_(model),
-        trace_(model.trace()),
-        g_(graph),
-        threads_(model.context().settings.threads) {}
-
-  void Run() {
-    size_t host = 0;
-    for (const host::Thread& thread : m_.threads())
-      host += thread.events.size();
-    const size_t device = trace_.device_slices().size();
-    LAMINA_CHECK(2 * (host + m_.calls().size() + device) < kChain);
-    start_.assign(m_.calls().size(), kNoNode);
-    end_.assign(m_.calls().size(), kNoNode);
-    submit_.assign(m_.calls().size(), kNoNode);
-    waits_.assign(m_.waits().size(), kNoNode);
-    CutThreads();
-    const uint32_t hosts = NumberNodes();
-    const size_t nodes = hosts + 2 * device;
-    g_.times_.AppendUninitialized(nodes);
-    g_.chain_.AppendUninitialized(nodes);
-    g_.owner_.AppendUninitialized(nodes);
-    LookForStop();
-    Threads();
-    LookForStop();
-    Batons();
-    std::vector<Stretch>().swap(stretches_);
-    tops_.Reset();
-    g_.first_device_ = hosts;
-    Device();
-    LookForStop();
-    Syncs();
-    g_.parts_.push_back({&m_, 0, g_.first_device_, g_.first_device_,
-                         static_cast<uint32_t>(nodes) - g_.first_device_, 0,
-                         0});
-    // Of no use any more while the graph reaches its size.
-    for (auto* list : {&start_, &end_, &submit_, &waits_, &place_})
-      std::vector<uint32_t>().swap(*list);
-    g_.Finish();
-    g_.FindEnds();
-  }
-
- private:
-  struct Top {
-    int64_t start = 0;
-    int64_t end = 0;
-    uint32_t node = 0;
-    uint32_t end_node = 0;
-  };
-
-  // Events of a thread behind which all that were open have ended: they make
-  // nodes of their own, whatever was before.
-  struct Stretch {
-    uint32_t thread = 0;
-    size_t begin = 0, end = 0;  // of the events of the thread
-    bool slow = false;          // has a slow call
-    uint32_t node = 0, nodes = 0;
-    PodVector<Top> tops;                               // stand in tops_
-    std::vector<std::pair<uint32_t, int64_t>> staged;  // work of chain edges
-    int64_t clamped = 0;
-  };
-
-  // --- host ---
-  // Makes the nodes of a stretch, or counts them.
-  template <bool kWrite>
-  class Walk {
-   public:
-    Walk(GraphBuilder& builder, Stretch& stretch)
-        : b_(builder),
-          m_(builder.m_),
-          trace_(builder.trace_),
-          stretch_(stretch),
-          thread_(builder.m_.threads()[stretch.thread]),
-          node_(stretch.node),
-          first_of_thread_(stretch.begin == 0) {}
-
-    // How many nodes there are.
-    uint32_t Run() {
-      const auto& waits = thread_.waits;
-      // Starts of other stretches differ.
-      size_t wait = static_cast<size_t>(
-          std::partition_point(waits.begin(), waits.end(),
-                               [&](uint32_t w) {
-                                 return trace_.Start(m_.waits()[w].slice) <
-                                        trace_.Start(
-                                            thread_.events[stretch_.begin]);
-                               }) -
-          waits.begin());
-      for (size_t i = stretch_.begin; i < stretch_.end; ++i) {
-        const SliceId s = thread_.events[i];
-        const int64_t start = trace_.Start(s);
-        while (!open_.empty() && open_.back().end <= start) CloseOne();
-        Open o;
-        o.slice = s;
-        o.end = trace_.End(s);
-        if (!open_.empty() && open_.back().end < o.end) {
-          ++clamped_;
-          o.end = open_.back().end;
-        }
-        const uint32_t node = Point(start);
-        o.call = m_.CallOf(s);
-        if (kWrite && o.call != host::kNone) b_.start_[o.call] = node;
-        if (wait < waits.size() && m_.waits()[waits[wait]].slice == s) {
-          o.wait = waits[wait++];
-          o.blocking = m_.waits()[o.wait].target.valid();
-          if (o.blocking) ++blocking_;
-        }
-        if (open_.empty()) {
-          top_ = Top();
-          top_.start = start;
-          top_.node = node;
-        }
-        open_.push_back(o);
-      }
-      while (!open_.empty()) CloseOne();
-      if (kWrite) stretch_.clamped = clamped_;
-      return node_ - stretch_.node;
-    }
-
-   private:
-    struct Open {
-      SliceId slice;
-      int64_t end = 0;
-      uint32_t call = host::kNone;
-      uint32_t wait = host::kNone;
-      bool blocking = false;
-    };
-
-    void CloseOne() {
-      const Open o = open_.back();
-      const bool has_submit =
-          o.call != host::kNone &&
-          m_.calls()[o.call].submit_ns > trace_.Start(o.slice);
-      if (has_submit) {
-        const int64_t submit = m_.calls()[o.call].submit_ns;
-        if (last_ns_ <= submit && submit <= o.end) {
-          const uint32_t node = Point(submit);
-          if (kWrite) b_.submit_[o.call] = node;
-        }
-      }
-      const uint32_t node = Point(o.end);
-      if (kWrite && o.call != host::kNone) b_.end_[o.call] = node;
-      if (kWrite && o.wait != host::kNone) b_.waits_[o.wait] = node;
-      if (o.blocking) --blocking_;
-      open_.pop_back();
-      if (kWrite && open_.empty() && thread_.takes_part) {
-        top_.end = o.end;
-        top_.end_node = node;
-        stretch_.tops.push_back(top_);
-      }
-    }
-
-    // A point of the thread behind the one before it.
-    uint32_t Point(int64_t time) {
-      const uint32_t node = node_++;
-      if (kWrite) {
-        EdgeKind kind = EdgeKind::kHost;
-        SliceId owner;
-        if (first_of_thread_) {
-          kind = EdgeKind::kNone;
-        } else if (open_.empty()) {
-          kind = EdgeKind::kHostGap;
-        } else {
-          const Open& own = open_.back();
-          owner = own.slice;
-          if (own.call != host::kNone && m_.calls()[own.call].staged) {
-            const int64_t dt = time - last_ns_;
-            const SliceId copy = m_.Work(m_.calls()[own.call])[0];
-            const int64_t work = std::max<int64_t>(
-                0, std::min(dt, trace_.Start(copy) - last_ns_));
-            if (work != dt) stretch_.staged.emplace_back(node, work);
-          } else if (blocking_ > 0) {
-            kind = EdgeKind::kSyncWait;
-          }
-        }
-        b_.SetNode(node, time, kind, owner);
-      }
-      first_of_thread_ = false;
-      last_ns_ = time;
-      return node;
-    }
-
-    GraphBuilder& b_;
-    const HostModel& m_;
-    const Trace& trace_;
-    Stretch& stretch_;
-    const host::Thread& thread_;
-    uint32_t node_;
-    int64_t last_ns_ = 0;  // time of the last node
-    bool first_of_thread_;
-    int blocking_ = 0;
-    int64_t clamped_ = 0;
-    std::vector<Open> open_;
-    Top top_;
-  };
-
-  void SetNode(uint32_t node, int64_t time, EdgeKind kind, SliceId owner) {
-    g_.times_[node] = time;
-    g_.chain_[node] = kind;
-    g_.owner_[node] = owner;
-  }
-
-  void CutThreads() {
-    constexpr size_t kGrain = size_t{1} << 14;
-    struct Range {
-      uint32_t thread;
-      size_t begin, end;
-      int64_t reached = trace::kNoInt;  // latest end in it
-      size_t cut = 0;  // first event behind all before; `end`: there is none
-    };
-    std::vector<Range> ranges;
-    for (uint32_t t = 0; t < m_.threads().size(); ++t) {
-      const size_t events = m_.threads()[t].events.size();
-      for (size_t begin = 0; begin < events; begin += kGrain)
-        ranges.push_back({t, begin, std::min(events, begin + kGrain)});
-    }
-    ParallelFor(threads_, ranges.size(), [&](size_t r) {
-      Range& range = ranges[r];
-      const auto& events = m_.threads()[range.thread].events;
-      for (size_t i = range.begin; i < range.end; ++i)
-        range.reached = std::max(range.reached, trace_.End(events[i]));
-    });
-    std::vector<int64_t> before(ranges.size(), trace::kNoInt);
-    for (size_t r = 1; r < ranges.size(); ++r) {
-      if (ranges[r].thread == ranges[r - 1].thread)
-        before[r] = std::max(before[r - 1], ranges[r - 1].reached);
-    }
-    ParallelFor(threads_, ranges.size(), [&](size_t r) {
-      Range& range = ranges[r];
-      const auto& events = m_.threads()[range.thread].events;
-      int64_t reached = before[r];
-      range.cut = range.begin;
-      while (range.cut < range.end && range.begin > 0 &&
-             trace_.Start(events[range.cut]) <= reached) {
-        reached = std::max(reached, trace_.End(events[range.cut]));
-        ++range.cut;
-      }
-    });
-    for (const Range& range : ranges) {
-      if (range.cut < range.end) {
-        if (range.begin > 0) stretches_.back().end = range.cut;
-        stretches_.push_back({});
-        stretches_.back().thread = range.thread;
-        stretches_.back().begin = range.cut;
-      }
-      stretches_.back().end = range.end;
-    }
-  }
-
-  // Gives stretches their numbers of nodes; returns how many there are. A node
-  // for each end of an event, and some of slow calls have one between.
-  uint32_t NumberNodes() {
-    for (const Call& call : m_.calls()) {
-      if (!call.slow) continue;
-      const int64_t start = trace_.Start(call.slice);
-      const auto behind = std::upper_bound(
-          stretches_.begin(), stretches_.end(), std::pair(call.thread, start),
-          [&](const auto& key, const Stretch& stretch) {
-            return key < std::pair(stretch.thread, StartOf(stretch));
-          });
-      std::prev(behind)->slow = true;
-    }
-    ParallelFor(threads_, stretches_.size(), [&](size_t i) {
-      Stretch& stretch = stretches_[i];
-      stretch.nodes =
-          stretch.slow ? Walk<false>(*this, stretch).Run()
-                       : 2 * static_cast<uint32_t>(stretch.end - stretch.begin);
-    });
-    uint32_t node = 0;
-    uint32_t thread = kNoNode;
-    for (Stretch& stretch : stretches_) {
-      if (stretch.thread != thread) g_.thread_begin_.push_back(node);
-      thread = stretch.thread;
-      stretch.node = node;
-      node += stretch.nodes;
-    }
-    g_.thread_begin_.push_back(node);
-    return node;
-  }
-  int64_t StartOf(const Stretch& stretch) const {
-    return trace_.Start(m_.threads()[stretch.thread].events[stretch.begin]);
-  }
-
-  void Threads() {
-    size_t events = 0;
-    for (const Stretch& stretch : stretches_)
-      events += stretch.end - stretch.begin;
-    Top* room = tops_.AppendUninitialized(events);
-    for (Stretch& stretch : stretches_) {
-      const size_t most = stretch.end - stretch.begin;
-      stretch.tops = PodVector<Top>::Borrow(room, most);
-      stretch.tops.clear();
-      room += most;
-    }
-    ParallelFor(threads_, stretches_.size(), [&](size_t i) {
-      Stretch& stretch = stretches_[i];
-      const uint32_t nodes = Walk<true>(*this, stretch).Run();
-      LAMINA_CHECK(nodes == stretch.nodes);
-    });
-    int64_t clamped = 0;
-    for (const Stretch& stretch : stretches_) {
-      clamped += stretch.clamped;
-      for (const auto& [node, work] : stretch.staged)
-        g_.staged_work_[node] = work;
-    }
-    if (clamped > 0) g_.counts_["host_bleed_clamped"] = clamped;
-  }
-
-  // A thread that resumes after others went idle was woken by the last of
-  // them.
-  void Batons() {
-    // The next top of each thread, the earliest first.
-    struct Head {
-      int64_t start;
-      uint32_t node;
-      size_t stretch;
-      size_t top;
-      bool operator>(const Head& other) const {
-        return start != other.start ? start > other.start : node > other.node;
-      }
-    };
-    std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
-    const auto push = [&](size_t stretch, size_t top) {
-      const uint32_t thread = stretches_[stretch].thread;
-      while (top == stretches_[stretch].tops.size()) {
-        top = 0;
-        if (++stretch == stretches_.size() ||
-            stretches_[stretch].thread != thread)
-          return;
-      }
-      const Top& next = stretches_[stretch].tops[top];
-      heads.push({next.start, next.node, stretch, top});
-    };
-    for (size_t i = 0; i < stretches_.size(); ++i) {
-      if (i == 0 || stretches_[i].thread != stretches_[i - 1].thread)
-        push(i, 0);
-    }
-    // Nobody is woken where one thread works alone.
-    if (heads.size() < 2) return;
-    struct Stop {
-      int64_t time;
-      uint32_t node;
-      uint32_t thread;
-    };
-    const auto later = [](const Stop& a, const Stop& b) {
-      return a.time != b.time ? a.time > b.time : a.node > b.node;
-    };
-    std::priority_queue<Stop, std::vector<Stop>, decltype(later)> ends(later);
-    // A list of the idle threads, by the time they became idle; its head and
-    // end are at the place behind all threads.
-    struct Idle {
-      int64_t time = 0;
-      uint32_t node = 0;
-      uint32_t before = kNoNode, behind = kNoNode;  // kNoNode: not idle
-    };
-    const auto ring = static_cast<uint32_t>(m_.threads().size());
-    std::vector<Idle> idle(ring + 1);
-    idle[ring].before = idle[ring].behind = ring;
-    const auto leave = [&](uint32_t thread) {
-      Idle& own = idle[thread];
-      if (own.before == kNoNode) return;
-      idle[own.before].behind = own.behind;
-      idle[own.behind].before = own.before;
-      own.before = own.behind = kNoNode;
-    };
-    while (!heads.empty()) {
-      const Head head = heads.top();
-      heads.pop();
-      const Top top = stretches_[head.stretch].tops[head.top];
-      const uint32_t thread = stretches_[head.stretch].thread;
-      push(head.stretch, head.top + 1);
-      while (!ends.empty() && ends.top().time <= top.start) {
-        const Stop stop = ends.top();
-        ends.pop();
-        leave(stop.thread);
-        const uint32_t last = idle[ring].before;
-        idle[stop.thread] = {stop.time, stop.node, last, ring};
-        idle[last].behind = idle[ring].before = stop.thread;
-      }
-      const bool was_idle = idle[thread].before != kNoNode;
-      const int64_t mine = was_idle ? idle[thread].time : 0;
-      leave(thread);
-      const uint32_t last = idle[ring].before;
-      if (last != ring && (!was_idle || idle[last].time > mine)) {
-        const bool gap = g_.chain_[top.node] == EdgeKind::kHostGap;
-        if (!gap || g_.times_[top.node] - g_.times_[top.node - 1] > kAsleepNs) {
-          if (gap) g_.chain_[top.node] = EdgeKind::kHostAsleep;
-          edges_.Add(g_, idle[last].node, top.node, 0, EdgeKind::kBaton, {});
-          ++g_.counts_["batons"];
-        }
-      }
-      ends.push({top.end, top.end_node, thread});
-    }
-  }
-
-  // --- device ---
-  uint32_t StartNode(SliceId s) const {
-    return g_.first_device_ + 2 * place_[trace_.slices.detail[s.value]];
-  }
-  uint32_t EndNode(SliceId s) const { return StartNode(s) + 1; }
-
-  // Edges in order, and what was counted while they were made.
-  struct Edges {
-    PodVector<Edge> edges;
-    int64_t against_time = 0;
-    int64_t inferred = 0;
-    std::vector<uint32_t> before_trace;
-
-    void Add(const Graph& graph, uint32_t from, uint32_t to, int64_t work,
-             EdgeKind kind, SliceId owner, bool is_inferred = false) {
-      const int64_t dt = graph.times_[to] - graph.times_[from];
-      if (dt < 0) {
-        ++against_time;
-        return;
-      }
-      Edge edge;
-      edge.from = from;
-      edge.to = to;
-      edge.work_ns = std::clamp(std::min(work, dt), -kMostWorkNs, kMostWorkNs);
-      edge.owner = owner;
-      edge.kind = kind;
-      edge.inferred = is_inferred;
-      edges.push_back(edge);
-    }
-  };
-
-  void Device() {
-    place_.assign(trace_.device.size(), 0);
-    g_.work_.AppendUninitialized(trace_.device_slices().size());
-    struct Piece {
-      uint32_t stream;
-      size_t place;  // of the first work of the stream
-      host::WorkStretch work;
-      Edges edges;
-    };
-    std::vector<Piece> pieces;
-    size_t place = 0;
-    for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
-      const auto& slices = trace_.streams[i].slices;
-      for (const host::WorkStretch& work :
-           host::CutWork(trace_, slices, threads_))
-        pieces.push_back({i, place, work, {}});
-      place += slices.size();
-    }
-    LAMINA_CHECK(place == g_.work_.size());
-    ParallelFor(threads_, pieces.size(), [&](size_t p) {
-      const Piece& piece = pieces[p];
-      const auto& slices = trace_.streams[piece.stream].slices;
-      for (size_t i = piece.work.begin; i < piece.work.end; ++i) {
-        const SliceId s = slices[i];
-        const auto at = static_cast<uint32_t>(piece.place + i);
-        place_[trace_.slices.detail[s.value]] = at;
-        g_.work_[at] = s;
-        const uint32_t node = g_.first_device_ + 2 * at;
-        SetNode(node, trace_.Start(s), EdgeKind::kNone, {});
-        SetNode(node + 1, trace_.End(s), KindOf(m_.kind(s)), s);
-      }
-    });
-    // Behind the edges of the threads each piece writes to a place of its own,
-    // which has room for nearly all cases; then they close up.
-    constexpr size_t kMostEach = 3;
-    const size_t threads = edges_.edges.size();
-    g_.edges_.append(edges_.edges.data(), threads);
-    Edge* const room =
-        g_.edges_.AppendUninitialized(kMostEach * g_.work_.size());
-    const auto room_of = [&](const Piece& piece) {
-      return kMostEach * (piece.work.end - piece.work.begin);
-    };
-    for (Piece& piece : pieces) {
-      piece.edges.edges = PodVector<Edge>::Borrow(
-          room + kMostEach * (piece.place + piece.work.begin), room_of(piece));
-      piece.edges.edges.clear();
-    }
-    ParallelFor(threads_, pieces.size(), [&](size_t p) {
-      Stream(pieces[p].stream, pieces[p].work, pieces[p].edges);
-    });
-    size_t count = threads;
-    bool fit = true;
-    for (const Piece& piece : pieces) {
-      fit = fit && piece.edges.edges.size() <= room_of(piece);
-      count += piece.edges.edges.size();
-    }
-    PodVector<Edge> apart;
-    if (!fit) {
-      apart.append(g_.edges_.data(), threads);
-      apart.AppendUninitialized(count - threads);
-    }
-    Edge* to = (fit ? g_.edges_ : apart).data() + threads;
-    for (const Piece& piece : pieces)
-      to = std::copy(piece.edges.edges.begin(), piece.edges.edges.end(), to);
-    if (fit) {
-      g_.edges_.resize(count);
-    } else {
-      g_.edges_ = std::move(apart);
-    }
-    g_.edges_.shrink_to_fit();
-    edges_.edges.Reset();
-    int64_t inferred = 0;
-    for (const Piece& piece : pieces) {
-      edges_.against_time += piece.edges.against_time;
-      inferred += piece.edges.inferred;
-      g_.before_trace_.insert(g_.before_trace_.end(),
-                              piece.edges.before_trace.begin(),
-                              piece.edges.before_trace.end());
-    }
-    if (inferred > 0) g_.counts_["dependencies_inferred"] = inferred;
-    std::sort(g_.before_trace_.begin(), g_.before_trace_.end());
-  }
-
-  void Stream(uint32_t i, const host::WorkStretch& stretch, Edges& edges) {
-    const host::StreamFacts& facts = m_.facts(i);
-    const auto& slices = trace_.streams[i].slices;
-    size_t near = 0;  // of the last inferred wait
-    SliceId previous =
-        stretch.begin > 0 ? slices[stretch.begin - 1] : SliceId();
-    SliceId last = stretch.before;  // of the running maximum of the ends
-    for (size_t k = stretch.begin; k < stretch.end; ++k) {
-      const SliceId s = slices[k];
-      const uint32_t node = StartNode(s);
-      const int64_t start = trace_.Start(s);
-      const uint32_t c = m_.call(s);
-      const bool same =
-          previous.valid() && c != host::kNone && m_.call(previous) == c;
-      // What is explained so far: the latest arrival.
-      int64_t explained = trace::kNoInt;
-      if (last.valid() && trace_.End(last) <= start) {
-        int64_t gap = same ? facts.graph_gap_ns : facts.gap_ns;
-        if (!(same ? facts.graph_gap_known : facts.gap_known)) gap = 0;
-        edges.Add(g_, EndNode(last), node, gap, EdgeKind::kStreamOrder, s);
-        explained = trace_.End(last) + std::min(gap, start - trace_.End(last));
-      } else if (previous.valid()) {
-        edges.Add(g_, StartNode(previous), node, 0, EdgeKind::kStreamOverlap,
-                  s);
-      }
-      if (c != host::kNone && !same) {
-        const Call& call = m_.calls()[c];
-        const uint32_t from = submit_[c] == kNoNode ? start_[c] : submit_[c];
-        const int64_t ready = m_.Ready(s);
-        edges.Add(g_, from, node, ready - g_.times_[from], EdgeKind::kLaunch,
-                  s);
-        if (call.staged)
-          edges.Add(g_, node, end_[c], trace_.End(call.slice) - start,
-                    EdgeKind::kCopy, s);
-        explained = std::max(explained, std::min(start, ready));
-      }
-      for (const auto& [waits, on] : m_.Dependencies(s)) {
-        edges.Add(g_, EndNode(on), node, 0, EdgeKind::kDependency, s);
-        explained = std::max(explained, trace_.End(on));
-      }
-      if (!previous.valid() && c != host::kNone &&
-          start - explained > host::kMaxLatencyNs)
-        edges.before_trace.push_back(node);
-      if (explained != trace::kNoInt && c != host::kNone &&
-          start - explained > host::kDelayNs) {
-        const SliceId source = m_.Infer(s, explained, &near);
-        if (source.valid()) {
-          edges.Add(g_, EndNode(source), node, 0, EdgeKind::kDependencyInferred,
-                    s, true);
-          ++edges.inferred;
-        }
-      }
-      previous = s;
-      if (!last.valid() || trace_.End(s) >= trace_.End(last)) last = s;
-    }
-  }
-
-  void Syncs() {
-    const auto& waits = m_.waits();
-    const auto add = [&](const Wait& wait, uint32_t node, SliceId work) {
-      edges_.Add(g_, EndNode(work), node, 0, EdgeKind::kSync, wait.slice,
-                 wait.inferred);
-    };
-    for (size_t w = 0; w < waits.size(); ++w) {
-      if (waits[w].target.valid() && waits_[w] != kNoNode)
-        add(waits[w], waits_[w], waits[w].target);
-    }
-    for (size_t w = 0; w < waits.size(); ++w) {
-      for (const SliceId k : m_.Sources(waits[w])) {
-        if (k != waits[w].target && waits_[w] != kNoNode)
-          add(waits[w], waits_[w], k);
-      }
-    }
-    g_.edges_.append(edges_.edges.data(), edges_.edges.size());
-    edges_.edges.Reset();
-    if (edges_.against_time > 0)
-      g_.counts_["edges_against_time"] = edges_.against_time;
-  }
-
-  const HostModel& m_;
-  const Trace& trace_;
-  Graph& g_;
-  const int threads_;
-  std::vector<Stretch> stretches_;  // by thread and time
-  PodVector<Top> tops_;
-  std::vector<uint32_t> start_, end_, submit_;  // nodes of calls
-  std::vector<uint32_t> waits_;                 // end nodes of waits
-  std::vector<uint32_t> place_;  // by row of device arguments: of work_
-  Edges edges_;                  // of threads; behind Device(), of waits
-};
-
 bool Graph::TryJoin(const std::vector<JoinPart>& parts,
                     std::vector<JoinedWork>& collectives) {
-  constexpr int64_t kTogetherNs = 50000;
   // Hosts of all parts, then collectives, then devices of all parts: chain
   // edges keep joining neighbours.
   const auto take = [&](const JoinPart& part, uint32_t begin, uint32_t end) {
@@ -697,6 +73,7 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
     for (const auto& [what, count] : from.counts_) counts_[what] += count;
   }
   thread_begin_.push_back(size());
+  std::vector<Pin> pins;
   const uint32_t first_collective = size();
   first_device_ = first_collective + static_cast<uint32_t>(collectives.size());
   for (size_t c = 0; c < collectives.size(); ++c) {
@@ -712,8 +89,23 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
     own.devices = static_cast<uint32_t>(from.nodes()) - own.hosts;
     take(parts[i], from.first_device_, static_cast<uint32_t>(from.nodes()));
     work_.append(from.work_.data(), from.work_.size());
+    const auto part = static_cast<uint32_t>(i);
     for (const uint32_t v : from.before_trace_)
-      before_trace_.push_back(NodeOf(static_cast<uint32_t>(i), v));
+      before_trace_.push_back(NodeOf(part, v));
+    for (const uint32_t v : from.frames_) frames_.push_back(NodeOf(part, v));
+    for (const Pin& pin : from.pins_)
+      pins.push_back({NodeOf(part, pin.node), pin.readings});
+    for (const auto& [v, stretch] : from.stretch_)
+      stretch_[NodeOf(part, v)] = stretch;
+    busy_.emplace_back();
+    for (const host::Cover& busy : from.busy_[0]) {
+      std::vector<Interval> intervals;
+      for (const Interval& interval : busy.intervals()) {
+        intervals.push_back({parts[i].clock(interval.start_ns),
+                             parts[i].clock(interval.end_ns)});
+      }
+      busy_.back().emplace_back(std::move(intervals));
+    }
     own.first_edge = static_cast<uint32_t>(edges_.size());
     for (Edge edge : from.edges_) {
       edge.from = NodeOf(static_cast<uint32_t>(i), edge.from);
@@ -724,6 +116,7 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
     }
   }
   std::sort(before_trace_.begin(), before_trace_.end());
+  std::sort(frames_.begin(), frames_.end());
 
   const auto add = [&](uint32_t from, uint32_t to, int64_t work,
                        SliceId owner) {
@@ -738,20 +131,18 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
   for (size_t c = 0; c < collectives.size(); ++c) {
     const uint32_t node = first_collective + static_cast<uint32_t>(c);
     std::vector<uint32_t> starts;
-    int64_t together = 0, first_end = 0, last_end = 0, shortest = 0;
+    int64_t together = 0, first_end = 0;
     for (const auto& [part, slice] : collectives[c].members) {
       const uint32_t v = NodeOfWork(part, slice);
-      const int64_t end = times_[v + 1], length = end - times_[v];
+      const int64_t end = times_[v + 1];
       const bool first = starts.empty();
       together = first ? times_[v] : std::max(together, times_[v]);
       first_end = first ? end : std::min(first_end, end);
-      last_end = first ? end : std::max(last_end, end);
-      shortest = first ? length : std::min(shortest, length);
       starts.push_back(v);
     }
     times_[node] = together;
     if (starts.size() < 2) continue;
-    if (last_end - first_end > kTogetherNs || first_end < together) {
+    if (first_end < together) {
       ++counts_["collectives_not_together"];
       continue;
     }
@@ -762,11 +153,13 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
       chain_[v + 1] = EdgeKind::kNone;
       chain_work_[v + 1] = 0;
       collective_edges_[v + 1] = static_cast<uint32_t>(edges_.size());
-      add(node, v + 1, std::min(shortest, times_[v + 1] - together),
-          owner_[v + 1]);
+      stretch_.erase(v + 1);
+      add(node, v + 1, first_end - together, owner_[v + 1]);
     }
   }
+  SetPins(std::move(pins));
   MakeLists();
+  FindDoubt();
   if (MakeOrder()) return true;
   // Zero lengths in a circle: the collectives in it do not fit to each other.
   std::vector<bool> placed(nodes(), false);
@@ -793,12 +186,6 @@ Graph Graph::Join(const std::vector<JoinPart>& parts,
     graph.FindEnds();
     return graph;
   }
-}
-
-Graph Graph::Build(const HostModel& model) {
-  Graph graph;
-  GraphBuilder(model, graph).Run();
-  return graph;
 }
 
 EdgeLists::EdgeLists(size_t nodes, std::span<const Edge> edges,
@@ -859,29 +246,119 @@ bool Graph::MakeOrder() {
   return true;
 }
 
+// Edges between nodes of one circle go; chain edges alone have none. Tarjan's
+// method finds the nodes that reach each other.
+void Graph::DropCircles() {
+  const auto n = static_cast<uint32_t>(nodes());
+  std::vector<bool> placed(n, false);
+  for (const uint32_t v : order_) placed[v] = true;
+  std::vector<uint32_t> number(n, 0), low(n, 0), circle(n, 0);
+  std::vector<bool> open(n, false);
+  std::vector<uint32_t> stack;
+  uint32_t next = 0, circles = 0;
+  struct Frame {
+    uint32_t node;
+    size_t edge;  // of those that leave it, the chain edge first
+  };
+  std::vector<Frame> frames;
+  const auto enter = [&](uint32_t v) {
+    number[v] = low[v] = ++next;
+    open[v] = true;
+    stack.push_back(v);
+    frames.push_back({v, 0});
+  };
+  for (uint32_t root = 0; root < n; ++root) {
+    if (placed[root] || number[root] != 0) continue;
+    enter(root);
+    while (!frames.empty()) {
+      Frame& frame = frames.back();
+      const uint32_t v = frame.node;
+      const auto out = Out(v);
+      if (frame.edge <= out.size()) {
+        const size_t i = frame.edge++;
+        uint32_t to = kNoNode;
+        if (i > 0) {
+          to = edges_[out[i - 1]].to;
+        } else if (v + 1 < n && chain_[v + 1] != EdgeKind::kNone) {
+          to = v + 1;
+        }
+        if (to == kNoNode || placed[to]) continue;
+        if (number[to] == 0) {
+          enter(to);
+        } else if (open[to]) {
+          low[v] = std::min(low[v], number[to]);
+        }
+        continue;
+      }
+      if (low[v] == number[v]) {
+        ++circles;
+        uint32_t u = kNoNode;
+        do {
+          u = stack.back();
+          stack.pop_back();
+          open[u] = false;
+          circle[u] = circles;
+        } while (u != v);
+      }
+      frames.pop_back();
+      if (!frames.empty()) {
+        const uint32_t u = frames.back().node;
+        low[u] = std::min(low[u], low[v]);
+      }
+    }
+  }
+  const auto kept = static_cast<size_t>(
+      std::remove_if(edges_.begin(), edges_.end(),
+                     [&](const Edge& e) {
+                       return !placed[e.from] && !placed[e.to] &&
+                              circle[e.from] == circle[e.to];
+                     }) -
+      edges_.begin());
+  LAMINA_CHECK(kept < edges_.size());
+  counts_["edges_in_circles"] += static_cast<int64_t>(edges_.size() - kept);
+  edges_.resize(kept);
+}
+
 void Graph::Finish() {
-  MakeLists();
   bool ordered = false;
   ParallelFor(Threads(), 2, [&](size_t i) {
     if (i == 0) ordered = MakeOrder();
     if (i == 1) MakeCritical();
   });
-  if (!ordered) {
-    // Edges of zero length in a circle: those between nodes that could not be
-    // placed go; chain edges alone have no circle.
-    std::vector<bool> placed(nodes(), false);
-    for (const uint32_t v : order_) placed[v] = true;
-    const size_t kept = static_cast<size_t>(
-        std::remove_if(
-            edges_.begin(), edges_.end(),
-            [&](const Edge& e) { return !placed[e.from] && !placed[e.to]; }) -
-        edges_.begin());
-    counts_["edges_in_circles"] += static_cast<int64_t>(edges_.size() - kept);
-    edges_.resize(kept);
-    MakeLists();
-    LAMINA_CHECK(MakeOrder());
-    MakeCritical();
-  }
+  if (ordered) return;
+  DropCircles();
+  MakeLists();
+  LAMINA_CHECK(MakeOrder());
+  MakeCritical();
+}
+
+uint8_t Graph::PinOf(uint32_t v) const {
+  const auto it = std::lower_bound(
+      pins_.begin(), pins_.end(), v,
+      [](const Pin& pin, uint32_t node) { return pin.node < node; });
+  return it->readings;
+}
+
+void Graph::SetPins(std::vector<Pin> pins) {
+  std::sort(pins.begin(), pins.end(),
+            [](const Pin& a, const Pin& b) { return a.node < b.node; });
+  pins_ = std::move(pins);
+  if (pins_.empty()) return;
+  pin_words_.assign(nodes() / 64 + 1, 0);
+  for (const Pin& pin : pins_)
+    pin_words_[pin.node / 64] |= uint64_t{1} << (pin.node % 64);
+}
+
+void Graph::FindDoubt() {
+  doubtful_ = !pins_.empty() || !stretch_.empty() ||
+              std::any_of(edges_.begin(), edges_.end(), [](const Edge& e) {
+                return e.readings != host::kAllReadings;
+              });
+}
+
+bool Graph::OfFrame(uint32_t v) const {
+  return !frames_.empty() &&
+         std::binary_search(frames_.begin(), frames_.end(), v);
 }
 
 void Graph::MakeCritical() {
@@ -905,6 +382,7 @@ void Graph::MakeCritical() {
     // A chain edge is older than every other one of its kind.
     for (const uint32_t e : in_.OfRow(row)) {
       const Edge& edge = edges_[e];
+      if (!edge.In(host::kBest)) continue;
       const int64_t arrival = times_[edge.from] + edge.work_ns;
       if (critical == kNoNode || arrival > best ||
           (arrival == best && edge.kind < kind)) {
@@ -914,7 +392,7 @@ void Graph::MakeCritical() {
       }
     }
     critical_[row++] = critical;
-    LAMINA_CHECK(best <= times_[v]);
+    LAMINA_CHECK(critical == kNoNode || best <= times_[v]);
   }
 }
 
@@ -926,10 +404,24 @@ int64_t Graph::residual(uint32_t v) const {
   return times_[v] - times_[edge.from] - edge.work_ns;
 }
 
+int64_t Graph::residual(uint32_t v, size_t reading) const {
+  bool any = chain_[v] != EdgeKind::kNone;
+  int64_t best = any ? times_[v - 1] + chain_work(v) : 0;
+  for (const uint32_t e : In(v)) {
+    const Edge& edge = edges_[e];
+    if (!edge.In(ReadingBit(reading))) continue;
+    const int64_t arrival = times_[edge.from] + edge.work_ns;
+    if (!any || arrival > best) best = arrival;
+    any = true;
+  }
+  return any ? times_[v] - best : 0;
+}
+
 void Graph::FindEnds() {
   bool any = false;
   const auto see = [&](uint32_t begin, uint32_t end) {
     for (uint32_t v = begin; v < end; ++v) {
+      if (!frames_.empty() && OfFrame(v)) continue;
       if (!any || times_[v] < start_ns_) start_ns_ = times_[v];
       any = true;
       if (sink_ == kNoNode || std::pair(times_[v], position_[v]) >
@@ -1045,7 +537,7 @@ std::vector<uint32_t> Graph::SinksAt(std::span<const int64_t> times) const {
 
 std::map<std::string, int64_t> Graph::EdgeCounts() const {
   std::map<std::string, int64_t> counts;
-  std::array<int64_t, 17> sums{};
+  std::array<int64_t, kEdgeKinds> sums{};
   for (uint32_t v = 0; v < nodes(); ++v) ++sums[static_cast<size_t>(chain_[v])];
   for (const Edge& edge : edges_) ++sums[static_cast<size_t>(edge.kind)];
   for (size_t k = 0; k + 1 < sums.size(); ++k) {

@@ -2,9 +2,9 @@
 //
 // The events of a recording as a graph of what had to happen before what.
 //
-// A node is a point in time: start or end of a host op or call, the submit
-// point of a slow launch call, start or end of device work. An edge u -> v
-// carries work w: v comes at least w after u. What is left over at v,
+// A node is a point in time: start or end of a host op or call, start or end of
+// device work. An edge u -> v carries work w: v comes at least w after u. It is
+// below zero where the two overlap. What is left over at v,
 //   r(v) = t(v) - max over edges (t(u) + w) >= 0,
 // is the residual, so that t(v) = max(t(u) + w) + r(v) holds by construction:
 // with unchanged work all recorded times come back. The edge that reaches the
@@ -14,6 +14,17 @@
 // Most edges join a point to the one before it on its thread, or the start of
 // device work to its end: the chain edge of a node, whose source is the node
 // with the number before it. It costs no entry of its own.
+//
+// Where the trace does not say what waited for what, an edge holds only in some
+// of four readings (host::Reading):
+//   best   the likeliest for each wait: the answer
+//   low    every wait that the trace does not rule out exists, and what nothing
+//          explains comes from outside
+//   high   only waits that the recording needs exist
+//   delay  as high, but a start that merely coincides with an end is a delay
+// A node that comes from outside in a reading is pinned there: it does not move
+// forward, v comes at max(t(v), max(t(u) + w)). The answers of all readings are
+// the range of a what-if.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -39,40 +50,64 @@ enum class EdgeKind : uint8_t {
   kComm,
   kCopy,
   kFill,
-  kSync,
-  kDependency,
-  kDependencyInferred,
-  kStreamOrder,
-  kStreamOverlap,
-  kLaunch,
-  kHost,
-  kBaton,
-  kHostGap,
-  kSyncWait,
-  kHostAsleep,
   kCollective,  // between ranks, see Graph::Join
+  kHost,
+  kHostGap,      // between two events of a thread
+  kCall,         // the own work of a call that waits
+  kOutside,      // in a frame that waits for others
+  kOutsideWait,  // at the end of one that did: no work
+  kAsleep,       // before a thread was woken by another: no work
+  kOverlap,      // start to start, where work of a stream overlaps
+  kOrder,        // of a stream or of a graph
+  kLaunch,       // from the start of a call
+  kSubmit,       // from its end
+  kHandoff,      // from one thread to another
+  kQueue,        // a place in the queue of a stream becomes free
+  kSync,
+  kPoll,
+  kDependency,          // recorded
+  kDependencyCall,      // a call makes the stream wait, not said for what
+  kDependencyInferred,  // from times
+  kDependencyPossible,  // not ruled out
   kNone,
 };
+inline constexpr size_t kEdgeKinds = 24;
 std::string_view EdgeKindName(EdgeKind kind);
 
 inline constexpr uint32_t kNoNode = 0xFFFFFFFF;
 inline constexpr uint32_t kChain = 0xFFFFFFFE;  // as a critical edge
 
-// There are as many as launches: 20 bytes, with work of up to 416 days. Times
-// of a damaged trace can be further apart: more is left to the residual.
-inline constexpr int64_t kMostWorkNs = (int64_t{1} << 55) - 1;
+// There are as many as launches: 20 bytes, with work of up to 26 days. Times of
+// a damaged trace can be further apart: more is left to the residual.
+inline constexpr int64_t kMostWorkNs = (int64_t{1} << 51) - 1;
 
 #pragma pack(push, 4)
 struct Edge {
   uint32_t from = 0;
   uint32_t to = 0;
-  int64_t work_ns : 56 = 0;
+  int64_t work_ns : 52 = 0;
   EdgeKind kind : 7 = EdgeKind::kNone;
+  uint8_t readings : 4 = host::kAllReadings;
   bool inferred : 1 = false;
   SliceId owner;
+
+  bool In(uint8_t reading) const { return (readings & reading) != 0; }
 };
 #pragma pack(pop)
 static_assert(sizeof(Edge) == 20);
+
+// The readings by number.
+inline constexpr size_t kReadings = 4;
+constexpr uint8_t ReadingBit(size_t reading) {
+  return static_cast<uint8_t>(1u << reading);
+}
+
+// A collective of one recording: its time is transfer and waiting for others
+// that cannot be told apart.
+struct Stretch {
+  int64_t shortest_ns = 0;  // of its kind
+  int64_t bound_ns = 0;     // what the link allows
+};
 
 // Edges by the node at which they end or begin, in their order. Most nodes have
 // none: those cost a bit.
@@ -169,15 +204,14 @@ class Graph {
     if (!chain_work_.empty()) return chain_work_[v];
     switch (chain_[v]) {
       case EdgeKind::kNone:
-      case EdgeKind::kSyncWait:
-      case EdgeKind::kHostAsleep:
+      case EdgeKind::kOutsideWait:
+      case EdgeKind::kAsleep:
         return 0;
-      case EdgeKind::kHost:
-        if (!staged_work_.empty()) {
-          const auto it = staged_work_.find(v);
-          if (it != staged_work_.end()) return it->second;
-        }
+      case EdgeKind::kCall: {
+        const auto it = call_work_.find(v);
+        if (it != call_work_.end()) return it->second;
         break;
+      }
       default:
         break;
     }
@@ -188,12 +222,42 @@ class Graph {
   std::span<const Edge> edges() const { return edges_.span(); }
   std::span<const uint32_t> In(uint32_t v) const { return in_.Of(v); }
   std::span<const uint32_t> Out(uint32_t v) const { return out_.Of(v); }
+  // The readings in which a node is pinned.
+  uint8_t pinned(uint32_t v) const {
+    if (pin_words_.empty() || (pin_words_[v / 64] >> (v % 64) & 1) == 0)
+      return 0;
+    return PinOf(v);
+  }
+  // Whether anything differs between the readings.
+  bool doubtful() const { return doubtful_; }
+  struct Pin {
+    uint32_t node = 0;
+    uint8_t readings = 0;
+  };
+  std::span<const Pin> pins() const { return pins_; }
+  // Null: not a collective of one recording.
+  const Stretch* stretch(uint32_t v) const {
+    const auto it = stretch_.find(v);
+    return it == stretch_.end() ? nullptr : &it->second;
+  }
+  const absl::flat_hash_map<uint32_t, Stretch>& stretches() const {
+    return stretch_;
+  }
+  // What the device of device work does, by the clock of this graph.
+  const host::Cover& busy(uint32_t v) const {
+    const uint32_t part = PartOf(v);
+    return busy_[part][model(part).device(Work(v))];
+  }
+
+  // In the reading `best`.
   // kNoNode: no predecessor; kChain; else a position in edges().
   uint32_t critical(uint32_t v) const {
     if (in_.Has(v)) return critical_[in_.Row(v)];
     return chain_[v] == EdgeKind::kNone ? kNoNode : kChain;
   }
   int64_t residual(uint32_t v) const;
+  // In another one; `reading` is a number.
+  int64_t residual(uint32_t v, size_t reading) const;
 
   // Nodes so that every edge points forward.
   std::span<const uint32_t> order() const { return order_.span(); }
@@ -209,8 +273,7 @@ class Graph {
   std::span<const SliceId> work() const { return work_.span(); }
   // Whether a node's thread has ops or launches; true for device work.
   bool TakesPart(uint32_t v) const;
-  // The first work of a stream when it waited long for something before the
-  // recording.
+  // The first work of a stream: it may wait for something before the recording.
   bool BeforeTrace(uint32_t v) const;
   uint32_t thread(uint32_t v) const;  // of HostModel::threads() of its part
   // The nodes of a thread of a graph that is not joined, by time.
@@ -239,10 +302,17 @@ class Graph {
 
   // Adds edges and makes order and critical edges anew.
   void Finish();
+  // Whether a node is the end of a frame of Python or of a range, which are no
+  // work of the run.
+  bool OfFrame(uint32_t v) const;
 
  private:
   friend class GraphBuilder;
   int Threads() const { return model().context().settings.threads; }
+  uint8_t PinOf(uint32_t v) const;
+  void SetPins(std::vector<Pin> pins);
+  void FindDoubt();
+  void DropCircles();
   void MakeLists();
   bool MakeOrder();
   void MakeCritical();
@@ -264,8 +334,14 @@ class Graph {
   PodVector<int64_t> times_;
   // Of a joined graph, whose clocks stretch it: the work of all chain edges.
   PodVector<int64_t> chain_work_;
-  // Of calls that feed a copy: less than their time.
-  absl::flat_hash_map<uint32_t, int64_t> staged_work_;
+  // Of calls that wait: where they take longer than their own work.
+  absl::flat_hash_map<uint32_t, int64_t> call_work_;
+  absl::flat_hash_map<uint32_t, Stretch> stretch_;  // by end node
+  std::vector<Pin> pins_;                           // by node
+  std::vector<uint64_t> pin_words_;                 // a bit for each node
+  std::vector<uint32_t> frames_;                    // nodes of frames, sorted
+  std::vector<std::vector<host::Cover>> busy_;      // by part and device
+  bool doubtful_ = false;
   PodVector<EdgeKind> chain_;
   PodVector<SliceId> owner_;
   PodVector<Edge> edges_;

@@ -306,9 +306,10 @@ class Tables {
         // Start of device work: how long its stream had nothing to do.
         for (const uint32_t e : graph_.In(v)) {
           const Edge& edge = graph_.edges()[e];
-          if (edge.kind != EdgeKind::kStreamOrder) continue;
+          if (edge.kind != EdgeKind::kOrder) continue;
           const int64_t gap =
               graph_.time(v) - std::max(from, graph_.time(edge.from));
+          if (gap <= 0) continue;
           Segment s = {0, 0, SegmentKind::kDeviceGap, edge.owner, v, false};
           done[OwnerOf(s)] += gap;
           s.kind = SegmentKind::kSubmittedWait;
@@ -424,8 +425,27 @@ Scenario Lift(const Graph& joined, uint32_t part, const Graph& own,
     out.edges.emplace_back(edge, scaled(joined.edges()[edge].work_ns,
                                         own.edges()[e].work_ns, work));
   }
-  for (const auto& [v, ns] : scenario.residuals)
-    out.residuals.emplace_back(joined.NodeOf(part, v), ns);
+  for (const uint32_t v : scenario.unexplained)
+    out.unexplained.push_back(joined.NodeOf(part, v));
+  // A collective that is joined is nothing but transfer; one that is not waits
+  // for ranks that are in no file.
+  constexpr size_t kHigh = 2;
+  for (const auto& [v, work] : scenario.collectives) {
+    const uint32_t node = joined.NodeOf(part, v);
+    const auto edge = joined.collective_edges().find(node);
+    if (edge == joined.collective_edges().end()) {
+      out.collectives.emplace_back(node, work);
+    } else {
+      out.edges.emplace_back(edge->second,
+                             scaled(joined.edges()[edge->second].work_ns,
+                                    own.chain_work(v), work[kHigh]));
+    }
+  }
+  for (const auto& [v, work] : scenario.peers) {
+    const uint32_t node = joined.NodeOf(part, v);
+    if (!joined.collective_edges().contains(node))
+      out.peers.emplace_back(node, work);
+  }
   for (const uint32_t e : scenario.dropped)
     out.dropped.push_back(joined.EdgeOf(part, e));
   return out;
@@ -494,14 +514,7 @@ Result<Table> JoinedWhatIfTable(const JoinedView& view, const Window& window,
         continue;
       }
       any = true;
-      Scenario lifted = Lift(view.graph, part, *view.ranks[part].graph, *own);
-      const auto append = [](auto& to, auto& from) {
-        to.insert(to.end(), from.begin(), from.end());
-      };
-      append(all.chains, lifted.chains);
-      append(all.edges, lifted.edges);
-      append(all.residuals, lifted.residuals);
-      append(all.dropped, lifted.dropped);
+      all.Add(Lift(view.graph, part, *view.ranks[part].graph, *own));
     }
     if (!any) return Fail(std::move(*error));
     AddWhatIf(table, view.graph, window, recorded, spec, all);

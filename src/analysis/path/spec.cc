@@ -34,6 +34,9 @@ struct Factor {
   int64_t Of(int64_t work) const {
     return static_cast<int64_t>(static_cast<__int128>(work) * over / under);
   }
+  double AsReal() const {
+    return static_cast<double>(over) / static_cast<double>(under);
+  }
 };
 
 std::optional<Factor> ParseFactor(std::string_view text) {
@@ -74,18 +77,15 @@ class Parser {
     } else if (verb == "fuse") {
       LAMINA_TRY(Fuse(rest));
     } else if (verb == "zero" && rest == "launch") {
-      for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
-        if (graph_.edges()[e].kind == EdgeKind::kLaunch)
-          out_.edges.emplace_back(e, 0);
-      }
+      NoLaunch();
     } else if (verb == "zero" && rest == "gaps") {
       for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
         const Edge& edge = graph_.edges()[e];
-        if (edge.kind != EdgeKind::kStreamOrder) continue;
-        out_.edges.emplace_back(e, 0);
-        if (graph_.critical(edge.to) == e)
-          out_.residuals.emplace_back(edge.to, 0);
+        if (edge.kind == EdgeKind::kOrder && edge.work_ns > 0)
+          out_.edges.emplace_back(e, 0);
       }
+      for (uint32_t v = graph_.first_device(); v < graph_.nodes(); v += 2)
+        out_.unexplained.push_back(v);
     } else {
       return Fail(Wrong("is no what-if"));
     }
@@ -103,6 +103,35 @@ class Parser {
   Error Wrong(const std::string& what) const {
     return UsageError("--what-if: '" + EscapeTerminal(text_) + "' " + what,
                       "forms: " + std::string(kForms));
+  }
+
+  // No latency behind the call, and nothing that is unexplained right after it
+  // up to 20 us. Where only the edge from the end of the call was needed it
+  // becomes one from its start.
+  void NoLaunch() {
+    constexpr int64_t kMostNs = 20000;
+    for (uint32_t v = graph_.first_device(); v < graph_.nodes(); v += 2) {
+      bool from_start = false;
+      for (const uint32_t e : graph_.In(v))
+        from_start |= graph_.edges()[e].kind == EdgeKind::kLaunch;
+      for (const uint32_t e : graph_.In(v)) {
+        const Edge& edge = graph_.edges()[e];
+        if (edge.kind != EdgeKind::kSubmit) continue;
+        if (from_start) {
+          out_.dropped.push_back(e);
+        } else {
+          const uint32_t c = graph_.model().call(graph_.Work(v));
+          const int64_t took = trace_.Duration(graph_.model().calls()[c].slice);
+          out_.edges.emplace_back(e, std::min<int64_t>(edge.work_ns, -took));
+        }
+      }
+      const uint32_t critical = graph_.critical(v);
+      if (critical == kNoNode || critical == kChain) continue;
+      const EdgeKind kind = graph_.edges()[critical].kind;
+      if ((kind == EdgeKind::kSubmit || kind == EdgeKind::kLaunch) &&
+          graph_.residual(v) <= kMostNs)
+        out_.unexplained.push_back(v);
+    }
   }
 
   // A pattern, asked once per distinct name.
@@ -166,7 +195,7 @@ class Parser {
         break;
       case Named::kWaits:
         for (const Edge& edge : graph_.edges()) {
-          if (edge.kind == EdgeKind::kSync) add(edge.owner);
+          if (IsSync(edge.kind)) add(edge.owner);
         }
     }
     const std::string said =
@@ -189,13 +218,31 @@ class Parser {
     return UsageError(said, EscapeTerminal(hint));
   }
 
-  // Scales the work of device events for which `wanted` holds.
-  size_t ScaleWork(const std::function<bool(SliceId)>& wanted, Factor factor) {
+  static bool IsSync(EdgeKind kind) {
+    return kind == EdgeKind::kSync || kind == EdgeKind::kPoll;
+  }
+
+  // Scales the work of device events for which `wanted` holds. Ranks that are
+  // in no file change as well, by `peers`: what collectives wait for them.
+  size_t ScaleWork(const std::function<bool(SliceId)>& wanted, Factor factor,
+                   const std::array<double, 4>& peers) {
     size_t count = 0;
     for (uint32_t v = graph_.first_device() + 1; v < graph_.nodes(); v += 2) {
-      if (!wanted(graph_.owner(v))) continue;
+      const Stretch* const stretch =
+          graph_.chain(v) == EdgeKind::kComm ? graph_.stretch(v) : nullptr;
+      const int64_t work = graph_.chain_work(v);
+      if (!wanted(graph_.owner(v))) {
+        if (stretch != nullptr && peers[2] != 1)
+          out_.peers.emplace_back(v, WaitingWork(*stretch, work, peers));
+        continue;
+      }
       ++count;
-      out_.chains.emplace_back(v, factor.Of(graph_.chain_work(v)));
+      if (stretch != nullptr) {
+        out_.collectives.emplace_back(
+            v, StretchedWork(*stretch, work, factor.over, factor.under, peers));
+      } else {
+        out_.chains.emplace_back(v, factor.Of(work));
+      }
     }
     for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
       const Edge& edge = graph_.edges()[e];
@@ -203,6 +250,30 @@ class Parser {
         out_.edges.emplace_back(e, factor.Of(edge.work_ns));
     }
     return count;
+  }
+
+  void ScalePeers(const std::array<double, 4>& peers) {
+    for (const auto& [v, stretch] : graph_.stretches()) {
+      out_.peers.emplace_back(
+          v, WaitingWork(stretch, graph_.chain_work(v), peers));
+    }
+    // The order of a hash map must not decide anything.
+    std::sort(out_.peers.begin(), out_.peers.end());
+  }
+
+  // By how much the work of a rank changes if computation for which `wanted`
+  // holds is scaled: so do its peers.
+  std::array<double, 4> ShareOf(const std::function<bool(SliceId)>& wanted,
+                                Factor factor) const {
+    int64_t all = 0, some = 0;
+    for (const SliceId s : graph_.work()) {
+      if (graph_.model().kind(s) != host::WorkKind::kCompute) continue;
+      all += trace_.Duration(s);
+      if (wanted(s)) some += trace_.Duration(s);
+    }
+    const double share =
+        all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
+    return PeersOf(1 - (1 - factor.AsReal()) * share, false);
   }
 
   Status Scale(std::string_view rest) {
@@ -219,30 +290,27 @@ class Parser {
     Names names(trace_, target);
     LAMINA_TRY(Pattern(names));
     size_t count = 0;
-    if (what == "kernel") {
-      count = ScaleWork(
-          [&](SliceId s) { return names.Match(trace_.slices.name[s.value]); },
-          *factor);
-    } else if (what == "op") {
-      const auto& tree = graph_.model().context().tree;
-      count = ScaleWork(
-          [&](SliceId s) {
-            for (NodeId n = tree.launch(s); n.valid(); n = tree.parent(n)) {
-              if (tree.IsOp(n) &&
-                  names.Match(trace_.slices.name[tree.slice(n).value]))
-                return true;
-            }
-            return false;
-          },
-          *factor);
-    } else {
+    if (what == "host") {
       for (uint32_t v = 0; v < graph_.first_device(); ++v) {
-        if (graph_.chain(v) != EdgeKind::kHost ||
+        const EdgeKind kind = graph_.chain(v);
+        if ((kind != EdgeKind::kHost && kind != EdgeKind::kCall) ||
             !names.Match(trace_.slices.name[graph_.owner(v).value]))
           continue;
         ++count;
         out_.chains.emplace_back(v, factor->Of(graph_.chain_work(v)));
       }
+    } else {
+      const auto& tree = graph_.model().context().tree;
+      const auto wanted = [&](SliceId s) {
+        if (what == "kernel") return names.Match(trace_.slices.name[s.value]);
+        for (NodeId n = tree.launch(s); n.valid(); n = tree.parent(n)) {
+          if (tree.IsOp(n) &&
+              names.Match(trace_.slices.name[tree.slice(n).value]))
+            return true;
+        }
+        return false;
+      };
+      count = ScaleWork(wanted, *factor, ShareOf(wanted, *factor));
     }
     if (count == 0) {
       return Fail(Nothing(target, what == "kernel" ? Named::kKernels
@@ -257,10 +325,13 @@ class Parser {
                                                   "copy",    "host", "device"};
     if (name == "host") {
       for (uint32_t v = 0; v < graph_.first_device(); ++v) {
-        if (graph_.chain(v) == EdgeKind::kHost ||
-            graph_.chain(v) == EdgeKind::kHostGap)
+        const EdgeKind kind = graph_.chain(v);
+        if (kind == EdgeKind::kHost || kind == EdgeKind::kHostGap ||
+            kind == EdgeKind::kCall)
           out_.chains.emplace_back(v, factor.Of(graph_.chain_work(v)));
       }
+      if (factor.over != factor.under)
+        ScalePeers(PeersOf(factor.AsReal(), true));
       return {};
     }
     using host::WorkKind;
@@ -279,13 +350,15 @@ class Parser {
             case WorkKind::kFill:
               return name == "fill" || name == "device";
             case WorkKind::kComm:
-              return name == "comm";
+              return name == "comm" || name == "device";
             case WorkKind::kCopy:
-              return name == "copy";
+              return name == "copy" || name == "device";
           }
           return false;
         },
-        factor);
+        factor,
+        PeersOf(name == "compute" || name == "device" ? factor.AsReal() : 1.0,
+                false));
     return {};
   }
 
@@ -347,37 +420,22 @@ class Parser {
     const auto wanted = [&](SliceId s) {
       return names.Match(trace_.slices.name[s.value]);
     };
-    // The call then takes as long as one of its name that need not wait.
-    std::map<StringId, std::vector<int64_t>> free;
-    const HostModel& model = graph_.model();
-    for (const host::Thread& thread : model.threads()) {
-      auto wait = thread.waits.begin();
-      for (const SliceId s : thread.events) {
-        const bool listed =
-            wait != thread.waits.end() && model.waits()[*wait].slice == s;
-        const bool waited = listed && model.waits()[*wait].target.valid();
-        if (listed) ++wait;
-        if (!waited && trace::IsApiCall(trace_.KindOf(s)) && wanted(s))
-          free[trace_.slices.name[s.value]].push_back(trace_.Duration(s));
-      }
-    }
-    uint32_t last = kNoNode;
+    // The call then takes what its own work takes, and nothing unexplained.
     for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
       const Edge& edge = graph_.edges()[e];
-      if (edge.kind != EdgeKind::kSync || !wanted(edge.owner)) continue;
-      out_.dropped.push_back(e);
-      if (edge.to == last || graph_.chain(edge.to) != EdgeKind::kSyncWait)
-        continue;
-      last = edge.to;
-      const auto it = free.find(trace_.slices.name[edge.owner.value]);
-      int64_t work = graph_.residual(edge.to);
-      if (it != free.end()) work = host::Pick(it->second, 0.5);
-      out_.chains.emplace_back(
-          edge.to,
-          std::min(work, graph_.time(edge.to) - graph_.time(edge.to - 1)));
-      out_.residuals.emplace_back(edge.to, 0);
+      if (IsSync(edge.kind) && wanted(edge.owner)) out_.dropped.push_back(e);
     }
-    if (out_.dropped.empty()) return Fail(Nothing(rest, Named::kWaits));
+    const HostModel& model = graph_.model();
+    for (uint32_t v = 0; v < graph_.first_device(); ++v) {
+      if (graph_.chain(v) != EdgeKind::kCall || !wanted(graph_.owner(v)))
+        continue;
+      const uint32_t c = model.CallOf(graph_.owner(v));
+      if (c == host::kNone || !model.calls()[c].full)
+        out_.unexplained.push_back(v);
+    }
+    if (out_.unexplained.empty() && !rest.empty())
+      return Fail(Nothing(rest, Named::kWaits));
+    if (!out_.unexplained.empty()) ScalePeers(PeersOf(0.0, true));
     return {};
   }
 
@@ -480,11 +538,12 @@ class Parser {
         // The first of all keeps its launch: that of the graph.
         if (launched.insert(group).second) continue;
       } else {
-        out_.residuals.emplace_back(v, 0);
+        out_.unexplained.push_back(v);
         for (const uint32_t e : graph_.In(v)) {
-          if (graph_.edges()[e].kind == EdgeKind::kLaunch)
+          const Edge& edge = graph_.edges()[e];
+          if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kSubmit)
             out_.dropped.push_back(e);
-          if (fused && graph_.edges()[e].kind == EdgeKind::kStreamOrder)
+          if (fused && edge.kind == EdgeKind::kOrder && edge.work_ns > 0)
             out_.edges.emplace_back(e, 0);
         }
       }
@@ -509,7 +568,9 @@ class Parser {
       }
     }
     for (; v < end && graph_.time(v) <= trace_.End(call.slice); ++v) {
-      if (graph_.chain(v) == EdgeKind::kHost && graph_.owner(v) == call.slice)
+      if ((graph_.chain(v) == EdgeKind::kHost ||
+           graph_.chain(v) == EdgeKind::kCall) &&
+          graph_.owner(v) == call.slice)
         out_.chains.emplace_back(v, 0);
     }
   }

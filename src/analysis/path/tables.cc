@@ -95,22 +95,30 @@ Schema VerdictsSchema() {
         "If all communication took half the time."},
        {"confidence", ColumnType::kText,
         "recorded; inferred: above 5 % of the chain hangs on inferred waits; "
-        "weak: much is unlinked or unexplained, or the chain runs along the "
-        "host while the device worked for four fifths of the time, so that it "
-        "may have waited for the device where no record says so."}}};
+        "weak: much is unlinked or unexplained, what half of a class saves is "
+        "not known to a fifth of the window, or the chain runs along the host "
+        "while the device worked for four fifths of the time."}}};
 }
 
 Schema WhatIfSchema() {
   return {
       "what_if",
       "The end of the window if some work took another time. Order of work, "
-      "waits that nothing explains and host work that is not named stay.",
+      "waits that nothing explains and host work that is not named stay. "
+      "Where the trace does not say what waited for what the answer is the "
+      "likeliest of a range.",
       {{"spec", ColumnType::kText, "What was asked."},
        {"window_us", ColumnType::kTime, "As recorded."},
        {"new_window_us", ColumnType::kTime, "Then."},
        {"saved_us", ColumnType::kTime, "Difference."},
+       {"saved_low_us", ColumnType::kTime,
+        "The least that is saved, whatever waited for what."},
+       {"saved_high_us", ColumnType::kTime, "The most."},
        {"saved_percent", ColumnType::kReal, "Share of the window.",
         Shown::kPercent},
+       {"doubtful", ColumnType::kText,
+        "What the trace does not say, if the range has a width: the largest "
+        "reason."},
        {"touched_nodes", ColumnType::kInt,
         "Points in time that moved or were "
         "looked at."},
@@ -165,7 +173,7 @@ class Tables {
   // `saved`: with half the work of host, computation and communication.
   Table Verdicts(ResultSet& result, std::vector<Scope>& scopes,
                  const std::optional<host::IdleEvidence>& evidence,
-                 const std::array<int64_t, 3>& saved) const {
+                 const std::array<Saved, 3>& saved) const {
     scopes[0].sums = sums_;
     Table table(VerdictsSchema());
     for (size_t i = 0; i < scopes.size(); ++i) {
@@ -182,10 +190,9 @@ class Tables {
     return table;
   }
 
-  // Of the window, if work of these kinds took half the time.
-  int64_t Saved(std::initializer_list<EdgeKind> kinds) const {
-    return graph_.time(window_.sink) -
-           TimeWithHalf(graph_, kinds, window_.sink);
+  // Of the window, if work of a class took half the time.
+  Saved SavedBy(Half half) const {
+    return SavedByHalf(graph_, half, window_.sink);
   }
 
  private:
@@ -221,7 +228,7 @@ class Tables {
   // `idle` may be null: nothing is known of devices.
   void AddVerdict(Table& table, const Scope& row,
                   const host::IdleEvidence::Sums* idle,
-                  const std::array<int64_t, 3>* saved) const {
+                  const std::array<Saved, 3>* saved) const {
     const Verdict verdict = VerdictOf(row.sums);
     const int64_t length = row.end_ns - row.start_ns;
     // Where no device works the host is bound by nothing else.
@@ -230,7 +237,7 @@ class Tables {
       return alone ? Value() : Value(value);
     };
     const auto half = [&](size_t i) {
-      return saved == nullptr ? Value() : Value((*saved)[i]);
+      return saved == nullptr ? Value() : Value((*saved)[i].best_ns);
     };
     static const host::IdleEvidence::Sums kNothing;
     const host::IdleEvidence::Sums& sums = idle == nullptr ? kNothing : *idle;
@@ -248,25 +255,32 @@ class Tables {
         linked_ ? fact(PercentOf(length - sums.waiting_ns, length)) : Value(),
         fact(sums.host_bound_ns), fact(sums.launch_overhead_ns),
         fact(sums.submitted_wait_ns), half(0), half(1), half(2),
-        Confidence(row.sums, verdict, row.busy_percent));
+        Confidence(row.sums, verdict, row.busy_percent, saved));
   }
 
   // Whether the chain runs along the host while the device had little to wait
-  // for.
+  // for: the host may have waited where no record says so, as JAX records none.
   static bool Doubtful(const Verdict& verdict, double busy_percent) {
     return verdict.text == "host_bound" && busy_percent >= 80;
   }
 
+  // `saved` may be null: what halves save is not known.
   const char* Confidence(const PathSums& sums, const Verdict& verdict,
-                         double busy_percent) const {
-    if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total() ||
+                         double busy_percent,
+                         const std::array<Saved, 3>* saved) const {
+    const bool wide =
+        saved != nullptr &&
+        std::any_of(saved->begin(), saved->end(), [&](const Saved& half) {
+          return 5 * (half.high_ns - half.low_ns) > sums.total();
+        });
+    if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total() || wide ||
         Doubtful(verdict, busy_percent))
       return "weak";
     return 20 * sums.inferred_ns() > sums.total() ? "inferred" : "recorded";
   }
 
   // `busy_percent` of the window.
-  void Say(ResultSet& result, const std::array<int64_t, 3>& saved,
+  void Say(ResultSet& result, const std::array<Saved, 3>& saved,
            double busy_percent) const {
     if (auto clocks = host::ClockNote(model_))
       result.notes.push_back(std::move(*clocks));
@@ -299,7 +313,8 @@ class Tables {
     text += fmt::format(
         ". Half the host time would save {}, half the computation {}, half "
         "the communication {}.",
-        HumanTime(saved[0]), HumanTime(saved[1]), HumanTime(saved[2]));
+        SaidOf(saved[0], whole), SaidOf(saved[1], whole),
+        SaidOf(saved[2], whole));
     if (Doubtful(verdict, busy_percent)) {
       text += fmt::format(
           " But the device worked for {:.0f} % of the time: the host may have "
@@ -318,9 +333,8 @@ class Tables {
           Severity::kInfo, "inferred_waits",
           Counted(static_cast<uint64_t>(inferred->second), "wait") +
               " between streams had to be inferred from times; waits that "
-              "delayed nothing stay unknown, so a what-if that makes the "
-              "other side slower may be too good. --infer off leaves them "
-              "out.",
+              "delayed nothing stay unknown. What-ifs say the range that this "
+              "leaves; --infer off leaves the waits out.",
           {{"path_edges", "kind", "dependency_inferred", {}}}));
     }
   }
@@ -421,18 +435,21 @@ std::vector<int64_t> TotalSlack(const Graph& graph, uint32_t sink) {
     const uint32_t v = order[i];
     if (slack[v] == kNever) continue;
     const bool chain = graph.chain(v) != EdgeKind::kNone;
-    if (graph.In(v).empty()) {
+    if (graph.In(v).empty() && graph.pinned(v) == 0) {
       // Nothing but the chain leads to it, and that without slack.
       if (chain) slack[v - 1] = std::min(slack[v - 1], slack[v]);
       continue;
     }
     // The latest arrival that leaves the sink where it is.
-    const int64_t latest = graph.time(v) - graph.residual(v) + slack[v];
+    const bool pinned = (graph.pinned(v) & host::kBest) != 0;
+    const int64_t latest =
+        graph.time(v) - (pinned ? 0 : graph.residual(v)) + slack[v];
     if (chain)
       slack[v - 1] = std::min(slack[v - 1],
                               latest - graph.time(v - 1) - graph.chain_work(v));
     for (const uint32_t e : graph.In(v)) {
       const Edge& edge = graph.edges()[e];
+      if (!edge.In(host::kBest)) continue;
       slack[edge.from] = std::min(
           slack[edge.from], latest - graph.time(edge.from) - edge.work_ns);
     }
@@ -523,7 +540,7 @@ ResultSet PathTables(const Graph& graph, const Window& window, PathSums& sums,
   if (options.segments || !options.cuts.empty())
     segments = RecordedPath(graph, window.sink, window.start_ns);
   // All that a table needs beside its own rows, and the large tables.
-  std::array<int64_t, 3> saved{};
+  std::array<Saved, 3> saved{};
   WorkTotals totals;
   ChainOwners owners;
   std::vector<Tables::Scope> scopes;
@@ -531,10 +548,10 @@ ResultSet PathTables(const Graph& graph, const Window& window, PathSums& sums,
   std::optional<Table> all, edges;
   const std::function<void()> tasks[] = {
       [&] {
-        // One after the other: each needs 8 bytes for each node.
-        saved[0] = tables.Saved({EdgeKind::kHost, EdgeKind::kHostGap});
-        saved[1] = tables.Saved({EdgeKind::kCompute});
-        saved[2] = tables.Saved({EdgeKind::kComm});
+        // One after the other: each needs room for each node.
+        saved[0] = tables.SavedBy(Half::kHost);
+        saved[1] = tables.SavedBy(Half::kCompute);
+        saved[2] = tables.SavedBy(Half::kComm);
         totals = TotalsOfWork(graph, window);
       },
       [&] {
@@ -573,20 +590,91 @@ ResultSet PathTables(const Graph& graph, const Window& window, PathSums& sums,
   return result;
 }
 
-namespace {
-
-// When the window ends in a scenario. Where nobody waits for the device any
-// more, the last of its work decides and not the host's last event.
-int64_t EndOf(const Graph& graph, const Window& window,
-              const Scenario& scenario, const Outcome& outcome) {
-  const int64_t end = outcome.time(window.sink);
-  if (scenario.dropped.empty()) return end;
-  return outcome.LatestUpTo(graph.time(window.sink), end);
+std::string SaidOf(const Saved& saved, int64_t window_ns) {
+  std::string text = HumanTime(saved.best_ns);
+  if (20 * (saved.high_ns - saved.low_ns) > window_ns) {
+    text += fmt::format(" ({} to {})", HumanTime(saved.low_ns),
+                        HumanTime(saved.high_ns));
+  }
+  return text;
 }
 
-}  // namespace
-
 namespace {
+
+// The largest reason why the answer to a what-if is a range: what most time
+// hangs on.
+std::string DoubtOf(const Graph& graph, const Scenario& scenario) {
+  std::string reason;
+  int64_t most = -1;
+  const auto offer = [&](int64_t ns, const auto& text) {
+    if (ns <= most) return;
+    most = ns;
+    reason = text();
+  };
+  if (!scenario.collectives.empty() || !scenario.peers.empty()) {
+    int64_t waiting = 0;
+    for (const auto& [v, stretch] : graph.stretches())
+      waiting += graph.chain_work(v) - stretch.bound_ns;
+    offer(waiting, [&] {
+      return Counted(graph.stretches().size(), "collective") +
+             " of one rank: how long they wait for the others is not known";
+    });
+  }
+  // Starts that come from outside, by stream; frames on the host.
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<size_t, int64_t>> pins;
+  size_t frames = 0;
+  int64_t framed = 0;
+  for (const Graph::Pin& pin : graph.pins()) {
+    const uint32_t v = pin.node;
+    if (!graph.OfDevice(v)) {
+      ++frames;
+      framed += graph.time(v) - graph.time(v - 1);
+      continue;
+    }
+    const uint32_t part = graph.PartOf(v);
+    auto& [count, ns] = pins[{part, graph.model(part).stream(graph.Work(v))}];
+    ++count;
+    ns += std::max(graph.residual(v), graph.residual(v, 1));
+  }
+  if (frames > 0) offer(framed, [] { return "the loader's own pace"; });
+  for (const auto& [place, found] : pins) {
+    offer(found.second, [&] {
+      const int64_t stream =
+          graph.model(place.first).trace().streams[place.second].stream;
+      return Counted(found.first, "start") +
+             (stream == trace::kNoInt ? ""
+                                      : fmt::format(" on stream {}", stream)) +
+             (found.first == 1 ? " waits" : " wait") +
+             " for something outside, or for no record";
+    });
+  }
+  size_t inferred = 0, calls = 0;
+  int64_t waited = 0, blocked = 0;
+  for (const Edge& edge : graph.edges()) {
+    if (edge.readings == host::kAllReadings) continue;
+    const int64_t ns = graph.time(edge.to) - graph.time(edge.from);
+    if (graph.OfDevice(edge.to)) {
+      ++inferred;
+      waited += std::min<int64_t>(ns, host::kNearNs);
+    } else if (graph.OfDevice(edge.from)) {
+      ++calls;
+      blocked += std::min<int64_t>(ns, host::kNearNs);
+    }
+  }
+  if (inferred > 0) {
+    offer(waited, [&] {
+      return Counted(inferred, "wait") + " between streams " +
+             (inferred == 1 ? "is" : "are") + " inferred";
+    });
+  }
+  if (calls > 0) {
+    offer(blocked, [&] {
+      return Counted(calls, "end") +
+             " of work for which a call may have waited";
+    });
+  }
+  return reason;
+}
 
 // The chain of a scenario, summed. Where it comes to a node of the recorded
 // chain before anything changes, the rest is what was recorded.
@@ -617,14 +705,19 @@ void AddWhatIf(Table& table, const Graph& graph, const Window& window,
                const Scenario& scenario) {
   const int64_t length = graph.time(window.sink) - window.start_ns;
   const Outcome outcome(graph, scenario);
-  const int64_t saved =
-      graph.time(window.sink) - EndOf(graph, window, scenario, outcome);
+  ByReading by_reading = outcome.Ends(window.sink);
+  for (int64_t& ns : by_reading) ns = graph.time(window.sink) - ns;
+  const Saved range = RangeOf(by_reading);
+  const int64_t saved = range.best_ns;
   const PathSums then = SumOf(graph, outcome, window, sums);
   const int64_t whole = then.total() - then.of(PathClass::kBeforeTrace);
-  table.Add(spec, length, length - saved, saved, PercentOf(saved, length),
-            outcome.touched(), VerdictOf(then).text,
-            PercentOf(then.of(PathClass::kHost), whole),
-            PercentOf(then.of(PathClass::kDevice), whole));
+  table.Add(
+      spec, length, length - saved, saved, range.low_ns, range.high_ns,
+      PercentOf(saved, length),
+      range.low_ns < range.high_ns ? Value(DoubtOf(graph, scenario)) : Value(),
+      outcome.touched(), VerdictOf(then).text,
+      PercentOf(then.of(PathClass::kHost), whole),
+      PercentOf(then.of(PathClass::kDevice), whole));
 }
 
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,

@@ -79,6 +79,9 @@ void AddWhatIf(Table& table, const Graph& graph, const Window& window,
                const PathSums& sums, const std::string& spec,
                const Scenario& scenario);
 
+// "9.3 ms", with the range where it is wider than 5 % of the window.
+std::string SaidOf(const Saved& saved, int64_t window_ns);
+
 // How much later each node may end without moving the sink; the largest int64
 // for nodes that the sink does not depend on.
 std::vector<int64_t> TotalSlack(const Graph& graph, uint32_t sink);

@@ -103,6 +103,26 @@ Result<bool> Document::NextArray() {
   }
 }
 
+namespace {
+
+constexpr std::string_view kBytesBehind = "unknown bytes follow the document";
+
+// Whether a text begins an object with members or a list of objects: another
+// recording behind the first, not some stray bytes.
+bool BeginsDocument(std::string_view text) {
+  const auto next = [&](size_t from) {
+    const size_t at = text.find_first_not_of(" \t\r\n", from);
+    return at == text.npos ? text.size() : at;
+  };
+  const size_t first = next(0);
+  const size_t second = next(first + 1);
+  if (second >= text.size()) return false;
+  return (text[first] == '{' && text[second] == '"') ||
+         (text[first] == '[' && text[second] == '{');
+}
+
+}  // namespace
+
 Document::Step Document::Ended() {
   router_.Lost("the file ends inside the document", window_.offset(),
                window_.text().size());
@@ -123,8 +143,9 @@ Result<Document::Step> Document::Walk() {
   }
   if (levels_.empty()) {
     if (any) {
-      router_.Lost("unknown bytes follow the document", window_.offset(),
-                   window_.text().size());
+      router_.Lost(
+          BeginsDocument(window_.text()) ? kAnotherDocument : kBytesBehind,
+          window_.offset(), window_.text().size());
     }
     return Step::kOver;
   }

@@ -25,6 +25,10 @@ using Path = std::span<const std::string>;
 inline constexpr std::string_view kListWithoutEnd =
     "the file ends inside the list of records";
 
+// And where a second document stands behind the first.
+inline constexpr std::string_view kAnotherDocument =
+    "another document follows the first and is not read: split the file";
+
 // Decides what to read. Called on the thread that calls Next(), in document
 // order.
 class Router {

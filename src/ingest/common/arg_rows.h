@@ -25,6 +25,17 @@ constexpr uint64_t ArgBit(ArgKey key) {
   return uint64_t{1} << static_cast<unsigned>(key);
 }
 
+// Whether an argument is an id or address: 64 bits without a sign.
+constexpr bool IsId(ArgKey key) {
+  constexpr uint64_t kIds =
+      ArgBit(ArgKey::kExternalId) | ArgBit(ArgKey::kExternalIdOld) |
+      ArgBit(ArgKey::kCorrelation) | ArgBit(ArgKey::kContext) |
+      ArgBit(ArgKey::kStream) | ArgBit(ArgKey::kQueue) |
+      ArgBit(ArgKey::kGraphId) | ArgBit(ArgKey::kGraphNodeId) |
+      ArgBit(ArgKey::kCommsId) | ArgBit(ArgKey::kAddress);
+  return (kIds & ArgBit(key)) != 0;
+}
+
 template <class Args>
 int64_t ExternalId(const Args& args) {
   return args.Has(ArgKey::kExternalId) ? args.Int(ArgKey::kExternalId)

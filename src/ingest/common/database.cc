@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/byte_source.h"
+#include "base/descriptor.h"
 #include "base/opened.h"
 #include "base/text.h"
 #include "ingest/common/sql_text.h"
@@ -110,8 +111,9 @@ uint64_t Big(std::string_view bytes, size_t at, size_t size) {
 
 }  // namespace
 
-// A packed database, unpacked to a temporary file that is removed when nobody
-// reads it any more: SQLite jumps about in a file, and opens it by name.
+// A packed database, or one whose newest records are in a log beside it, as a
+// temporary file that is removed when nobody reads it any more: SQLite jumps
+// about in a file, and opens it by name.
 class UnpackedCopy {
  public:
   UnpackedCopy(int file, std::string path)
@@ -123,21 +125,26 @@ class UnpackedCopy {
   UnpackedCopy(const UnpackedCopy&) = delete;
   UnpackedCopy& operator=(const UnpackedCopy&) = delete;
 
-  // Null for a file that is not packed. The last one is kept: formats look at
-  // a file one after the other.
+  // Null for a file that is neither packed nor has a log. The last one is kept:
+  // formats look at a file one after the other.
   static Result<std::shared_ptr<const UnpackedCopy>> Of(
       const std::string& path);
 
   const std::string& path() const { return path_; }
   uint64_t bytes() const { return bytes_; }
+  // The log that was applied to the copy, "-wal" or "-journal"; empty: none.
+  const std::string& log() const { return log_; }
 
  private:
   static Result<std::shared_ptr<const UnpackedCopy>> Make(
-      const std::string& path);
+      const std::string& path, const std::string& log);
+  Status Add(const std::string& path, int file);
+  Status Apply(const std::string& path, const std::string& log);
 
   int file_;
   std::string path_;
   uint64_t bytes_ = 0;
+  std::string log_;
 };
 
 namespace {
@@ -154,9 +161,8 @@ Error NoRoomToUnpack(const std::string& path, const std::string& why) {
 }  // namespace
 
 Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Make(
-    const std::string& path) {
+    const std::string& path, const std::string& log) {
   namespace fs = std::filesystem;
-  LAMINA_ASSIGN(const auto source, OpenByteSource(path));
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
   if (error) return Fail(NoRoomToUnpack(path, error.message()));
@@ -164,12 +170,23 @@ Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Make(
   const int file = ::mkstemp(name.data());
   if (file < 0) return Fail(NoRoomToUnpack(path, std::strerror(errno)));
   auto copy = std::make_shared<UnpackedCopy>(file, std::move(name));
+  LAMINA_TRY(copy->Add(path, file));
+  if (!log.empty()) LAMINA_TRY(copy->Apply(path, log));
+  return copy;
+}
+
+// Copies all bytes that a path gives.
+Status UnpackedCopy::Add(const std::string& path, int file) {
+  LAMINA_ASSIGN(const auto source, OpenByteSource(path));
+  const std::filesystem::path folder =
+      std::filesystem::path(path_).parent_path();
   std::vector<char> block(size_t{1} << 20);
   while (true) {
     LAMINA_ASSIGN(const size_t got, source->Read(block.data(), block.size()));
-    if (got == 0) break;
-    const fs::space_info room = fs::space(folder, error);
-    if (copy->bytes_ + got > kMostUnpackedBytes ||
+    if (got == 0) return {};
+    std::error_code error;
+    const auto room = std::filesystem::space(folder, error);
+    if (bytes_ + got > kMostUnpackedBytes ||
         (!error && room.available < kRoomLeftBytes + got))
       return Fail(NoRoomToUnpack(path, "it is too long"));
     for (size_t done = 0; done < got;) {
@@ -178,14 +195,73 @@ Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Make(
       if (put < 0) return Fail(NoRoomToUnpack(path, std::strerror(errno)));
       done += static_cast<size_t>(put);
     }
-    copy->bytes_ += got;
+    bytes_ += got;
   }
-  return copy;
+}
+
+// Lets SQLite do to the copy what the next program that opens the database
+// would do to it: take over its newest records from the log, or undo what was
+// half written. The input stays as it is.
+Status UnpackedCopy::Apply(const std::string& path, const std::string& log) {
+  const std::string beside = path_ + log;
+  const Descriptor to(
+      ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!to.open()) return Fail(NoRoomToUnpack(path, std::strerror(errno)));
+  Status added = Add(path + log, to.get());
+  sqlite3* connection = nullptr;
+  int code = SQLITE_ERROR;
+  if (added) {
+    code = sqlite3_open_v2(path_.c_str(), &connection, SQLITE_OPEN_READWRITE,
+                           nullptr);
+  }
+  if (code == SQLITE_OK) {
+    Restrain(connection);
+    code = sqlite3_exec(connection,
+                        "SELECT count(*) FROM sqlite_master; "
+                        "PRAGMA wal_checkpoint(TRUNCATE); "
+                        "PRAGMA journal_mode = DELETE",
+                        nullptr, nullptr, nullptr);
+  }
+  sqlite3_close_v2(connection);
+  for (const char* const end : {"-wal", "-shm", "-journal"})
+    ::unlink((path_ + end).c_str());
+  if (!added) return added;
+  if (code != SQLITE_OK) {
+    return Fail(InputError(
+        path,
+        "its newest records are in " + path + log + ", which cannot be applied",
+        "let the profiler end, or run sqlite3 FILE 'PRAGMA "
+        "wal_checkpoint(TRUNCATE)' on the file where it was written"));
+  }
+  std::error_code error;
+  bytes_ = std::filesystem::file_size(path_, error);
+  log_ = log;
+  return {};
 }
 
 namespace {
 
-// The copy of the last packed file.
+// The end of the name of a log with records that the database lacks; empty:
+// there is none. A log that was taken over keeps its size and has no header.
+std::string LogOf(const std::string& path) {
+  constexpr size_t kWalHeader = 32;
+  const auto head_of = [&](const char* end) {
+    const NameToRead read(path + end);
+    std::ifstream file(read.text(), std::ios::binary);
+    std::string head(kWalHeader + 1, '\0');
+    file.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<size_t>(file.gcount()));
+    return head;
+  };
+  const std::string wal = head_of("-wal");
+  if (wal.size() > kWalHeader && wal.starts_with("\x37\x7f\x06")) return "-wal";
+  const std::string journal = head_of("-journal");
+  if (journal.starts_with("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"))
+    return "-journal";
+  return {};
+}
+
+// The copy of the last such file.
 struct LastCopy {
   std::mutex mutex;
   std::string path;
@@ -215,14 +291,22 @@ Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Of(
   std::ifstream file(name, std::ios::binary);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
-  if (DetectPacking(head) == Packing::kPlain)
-    return std::shared_ptr<const UnpackedCopy>();
+  std::string log;
+  if (DetectPacking(head) == Packing::kPlain) {
+    if (head.starts_with(kSqliteMagic)) log = LogOf(path);
+    if (log.empty()) return std::shared_ptr<const UnpackedCopy>();
+  }
   std::error_code error;
-  const auto written = std::filesystem::last_write_time(name, error);
+  auto written = std::filesystem::last_write_time(name, error);
+  if (!log.empty()) {
+    const NameToRead beside(path + log);
+    written = std::max(written,
+                       std::filesystem::last_write_time(beside.text(), error));
+  }
   const std::lock_guard lock(last.mutex);
   if (last.copy == nullptr || last.path != path || last.written != written) {
     last.copy = nullptr;
-    LAMINA_ASSIGN(last.copy, Make(path));
+    LAMINA_ASSIGN(last.copy, Make(path, log));
     last.path = path;
     last.written = written;
   }
@@ -243,6 +327,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   std::unique_ptr<Database> database(new Database);
   database->name_ = path;
   LAMINA_ASSIGN(database->unpacked_, UnpackedCopy::Of(path));
+  if (database->unpacked_) database->log_ = database->unpacked_->log();
   std::string head(100, '\0');
   const NameToRead read(path);
   const std::string& name =
@@ -414,6 +499,17 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
 const DatabaseTable* Database::Find(std::string_view table) const {
   const auto it = places_.find(LowerCase(table));
   return it == places_.end() ? nullptr : &tables_[it->second];
+}
+
+const DatabaseTable* Database::FindVersion(std::string_view table) const {
+  if (const DatabaseTable* const plain = Find(table)) return plain;
+  const DatabaseTable* newest = nullptr;
+  for (int version = 2; version < 100; ++version) {
+    const DatabaseTable* const found =
+        Find(std::string(table) + "_V" + std::to_string(version));
+    if (found != nullptr) newest = found;
+  }
+  return newest;
 }
 
 }  // namespace lamina::ingest

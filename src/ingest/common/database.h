@@ -126,6 +126,8 @@ class Database {
 
   const std::string& name() const { return name_; }
   uint64_t file_bytes() const { return file_bytes_; }
+  // The log beside the file that was applied to a copy of it; empty: none.
+  const std::string& log() const { return log_; }
   // Bytes that the header promises and the file does not have.
   uint64_t missing_bytes() const { return missing_bytes_; }
 
@@ -138,6 +140,9 @@ class Database {
   // Null when there is none.
   const DatabaseTable* Find(std::string_view table) const;
   bool Has(std::string_view table) const { return Find(table) != nullptr; }
+  // The table, or where it is missing its newest version: NAME_V3 before
+  // NAME_V2.
+  const DatabaseTable* FindVersion(std::string_view table) const;
 
   // Calls `read` for the rows of a table. SQLite runs the loop and hands the
   // values over without copies, which takes half of the time of Rows. A null
@@ -174,6 +179,7 @@ class Database {
   std::shared_ptr<const UnpackedCopy> unpacked_;  // of a packed file
   std::shared_ptr<const std::string> bytes_;
   uint64_t file_bytes_ = 0;
+  std::string log_;
   uint64_t missing_bytes_ = 0;
   mutable uint64_t rows_left_ = 0;
   sqlite3* connection_ = nullptr;

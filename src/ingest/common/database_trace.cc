@@ -16,6 +16,13 @@ void NoteDatabase(const Database& database, std::string_view format,
   info.file_bytes = database.file_bytes();
   info.input_bytes = database.file_bytes();
   info.plain = false;
+  if (!database.log().empty()) {
+    builder.diagnostics().Add(
+        trace::Effect::kInfo, "database_log",
+        "The database has a log beside it (" + database.log() +
+            "), as of a program that did not close it: the log was applied to "
+            "a copy, which was read.");
+  }
   if (database.missing_bytes() > 0) {
     builder.diagnostics().Add(
         trace::Effect::kLost, "file_cut_off",

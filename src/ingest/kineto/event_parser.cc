@@ -17,6 +17,7 @@
 #include "base/json/scan.h"
 #include "base/json/tokens.h"
 #include "base/text.h"
+#include "base/wide_id.h"
 #include "ingest/common/arg_rows.h"
 #include "ingest/common/json_records.h"
 #include "ingest/kineto/raw_event.h"
@@ -34,7 +35,7 @@ using trace::TrackId;
 
 trace::FlowKind FlowKindOf(std::string_view category) {
   if (category == "ac2g" || category == "async_gpu" ||
-      category == "async_cpu_to_gpu")
+      category == "async_cpu_to_gpu" || category == "cpu_to_cuda")
     return trace::FlowKind::kLaunch;
   if (category == "fwdbwd" || category == "forward_backward")
     return trace::FlowKind::kForwardBackward;
@@ -58,6 +59,17 @@ std::array<uint32_t, 3> ParseTriple(std::string_view text) {
     out[index++] = static_cast<uint32_t>(value);
   }
   return out;
+}
+
+// PyTorch without Kineto (1.13 of Debian, versions before 1.8) writes no
+// categories: its processes say what an event is, and among those of the host
+// ops are told from ranges of the user by their names.
+Kind LegacyKind(std::string_view pid, std::string_view name) {
+  if (pid == "CUDA functions") return Kind::kKernel;
+  if (pid != "CPU functions") return Kind::kOther;
+  const bool op =
+      name.find("::") != name.npos || name.find("Backward") != name.npos;
+  return trace::KindOfEvent(op ? Kind::kOp : Kind::kAnnotation, name);
 }
 
 // Text ids of flows as numbers below zero, outside the range of correlation
@@ -111,7 +123,8 @@ class EventParser final : public JsonRecordParser {
     uint64_t present() const { return parser.event_.args.present; }
     int64_t Int(ArgKey key) const {
       if (!Has(key)) return kNoInt;
-      return ParseInt(parser.event_.args[key].text).value_or(kNoInt);
+      const std::string_view text = parser.event_.args[key].text;
+      return (IsId(key) ? ParseWideId(text) : ParseInt(text)).value_or(kNoInt);
     }
     std::optional<double> Real(ArgKey key) const {
       return ParseDouble(parser.event_.args[key].text);
@@ -312,7 +325,9 @@ void EventParser::EmitSpan(const Tokens& tokens, int64_t start_ns,
   const KnownCategory& category = Category();
   const StringId name = InternText(e.name);
   const TrackId track = Track();
-  const Kind kind = trace::KindOfEvent(category.kind, e.name.text);
+  Kind kind = trace::KindOfEvent(category.kind, e.name.text);
+  if (kind == Kind::kOther && e.cat.text.empty())
+    kind = LegacyKind(e.pid.text, e.name.text);
   if (phase == 'X') {
     if (category.counters) EmitEventCounters(tokens);
     const uint32_t detail = MakeDetail(kind);
@@ -337,7 +352,7 @@ void EventParser::EmitFlow(int64_t time_ns, char phase) {
   const Event& e = event_;
   int64_t id = kNoInt;
   if (e.id.present()) {
-    const auto number = ParseInt(e.id.text);
+    const auto number = ParseWideId(e.id.text);
     id = number ? *number : TextFlowId(e.id.text);
   }
   trace::Flows& flows = segment_->flows;

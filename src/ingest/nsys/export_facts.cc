@@ -15,14 +15,15 @@ constexpr std::array<std::string_view, 3> kWorkTables = {
 }  // namespace
 
 ExportFacts::ExportFacts(TableReader* reader)
-    : strings(*reader, reader->database(0).Find("StringIds"), "id", "value"),
+    : strings(*reader, reader->database(0).FindVersion("StringIds"), "id",
+              "value"),
       reader_(*reader),
       database_(reader->database(0)) {
   for (const std::string_view name : kWorkTables) {
-    const DatabaseTable* table = database_.Find(name);
+    const DatabaseTable* table = database_.FindVersion(name);
     if (table != nullptr && !table->Has("globalPid")) by_process = false;
   }
-  const DatabaseTable* kernels = database_.Find(kWorkTables[0]);
+  const DatabaseTable* kernels = database_.FindVersion(kWorkTables[0]);
   has_config = kernels != nullptr && kernels->Has("gridX");
   memory_kinds = {{0, "Pageable"}, {1, "Pinned"},        {2, "Device"},
                   {3, "Array"},    {4, "Managed"},       {5, "Device Static"},
@@ -62,7 +63,7 @@ std::map<int64_t, std::string> ExportFacts::Entries(std::string_view table,
                                                     std::string_view column) {
   constexpr size_t kMostEntries = 1000;
   std::map<int64_t, std::string> entries;
-  Rows rows = database_.Scan(database_.Find(table), {"id", column});
+  Rows rows = database_.Scan(database_.FindVersion(table), {"id", column});
   while (entries.size() < kMostEntries && rows.Next()) {
     const auto id = rows.Int(0);
     const auto text = rows.Text(1);
@@ -73,7 +74,7 @@ std::map<int64_t, std::string> ExportFacts::Entries(std::string_view table,
 
 void ExportFacts::ReadMetrics() {
   constexpr size_t kMostMetrics = 4096;
-  Rows known = database_.Scan(database_.Find("TARGET_INFO_GPU_METRICS"),
+  Rows known = database_.Scan(database_.FindVersion("TARGET_INFO_GPU_METRICS"),
                               {"typeId", "metricId", "metricName"});
   while (metrics.size() < kMostMetrics && known.Next()) {
     if (const auto name = known.Text(2))

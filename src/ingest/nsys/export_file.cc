@@ -156,17 +156,33 @@ void ExportFile::NoteMissing() {
                       "them.",
                       trace::Diagnostics::kNoOffset, on_device.size());
   }
+  // What was asked for when it was recorded, to advise nothing that was done.
+  const auto traced = [&](std::string_view key) {
+    const auto& facts = reader_.builder().info().properties;
+    return std::any_of(facts.begin(), facts.end(), [&](const auto& fact) {
+      return fact.first == key && fact.second == "\"true\"";
+    });
+  };
   const auto missing = [&](std::string_view table, std::string_view reason,
                            std::string_view text) {
-    if (!database_.Has(table)) diagnostics().Add(Effect::kInfo, reason, text);
+    if (Table(table) == nullptr) diagnostics().Add(Effect::kInfo, reason, text);
   };
-  missing("CUPTI_ACTIVITY_KIND_RUNTIME", "no_api_calls",
-          "The export has no table of CUDA calls: no device work can be "
-          "linked. Record with --trace=cuda.");
+  missing(
+      "CUPTI_ACTIVITY_KIND_RUNTIME", "no_api_calls",
+      traced("COLLECT_CUDA_TRACE")
+          ? "The export has no table of CUDA calls although CUDA was traced "
+            "(COLLECT_CUDA_TRACE=true): none was made, or the driver "
+            "refused. No device work can be linked."
+          : "The export has no table of CUDA calls: no device work can be "
+            "linked. Record with --trace=cuda.");
   missing("NVTX_EVENTS", "no_nvtx",
-          "The export has no NVTX ranges, which ops, modules and steps come "
-          "from: record with --trace=cuda,nvtx, PyTorch under "
-          "torch.autograd.profiler.emit_nvtx().");
+          traced("COLLECT_NVTX_TRACE")
+              ? "NVTX was traced (COLLECT_NVTX_TRACE=true), and the program "
+                "made no ranges, which ops, modules and steps come from: run "
+                "PyTorch under torch.autograd.profiler.emit_nvtx()."
+              : "The export has no NVTX ranges, which ops, modules and steps "
+                "come from: record with --trace=cuda,nvtx, PyTorch under "
+                "torch.autograd.profiler.emit_nvtx().");
   const DatabaseTable* kernels = Table("CUPTI_ACTIVITY_KIND_KERNEL");
   if (kernels != nullptr && !facts_.by_process) {
     diagnostics().Add(Effect::kInfo, "columns_missing",
@@ -209,6 +225,12 @@ void ExportFile::NoteUnread() {
   NoteTablesNotRead(
       database_,
       [&](std::string_view name) {
+        const size_t version = name.rfind("_V");
+        if (version != name.npos && version + 2 < name.size() &&
+            name.find_first_not_of("0123456789", version + 2) == name.npos &&
+            Table(name.substr(0, version)) != nullptr &&
+            Table(name.substr(0, version))->name == name)
+          name = name.substr(0, version);
         return std::find(kRead.begin(), kRead.end(), name) != kRead.end() ||
                std::any_of(kQuiet.begin(), kQuiet.end(),
                            [&](std::string_view start) {

@@ -41,7 +41,7 @@ class ExportFile {
 
  private:
   const DatabaseTable* Table(std::string_view name) const {
-    return database_.Find(name);
+    return database_.FindVersion(name);
   }
   ExportThread& Thread(int worker) {
     return threads_[static_cast<size_t>(worker)];

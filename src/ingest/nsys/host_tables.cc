@@ -26,10 +26,10 @@ enum NvtxType : int64_t {
 }  // namespace
 
 void ExportFile::ReadRanges() {
-  open_ranges_ = Collect<OpenRange>(
-      Table("NVTX_EVENTS"),
-      {"start", "end", "eventType", "text", "textId", "globalTid"},
-      &ExportThread::Range);
+  open_ranges_ = Collect<OpenRange>(Table("NVTX_EVENTS"),
+                                    {"start", "end", "eventType", "text",
+                                     "textId", "globalTid", "endGlobalTid"},
+                                    &ExportThread::Range);
 }
 
 void ExportThread::Range(const Row& row, std::vector<OpenRange>& open) {
@@ -62,6 +62,14 @@ void ExportThread::AddRange(const Row& row, std::vector<OpenRange>& open) {
   } else if (!end) {
     open.push_back({*start, global_tid, std::string(text.value_or(""))});
   } else if (Usable(*start, *end)) {
+    if (const auto end_tid = row.Int(6);
+        end_tid && *end_tid != 0 && *end_tid != global_tid) {
+      filler_.segment().diagnostics.Add(
+          trace::Effect::kInfo, "range_of_two_threads",
+          "An NVTX range began on one thread and ended on another: it stands "
+          "on the thread that began it, and work that others launched is not "
+          "counted in it.");
+    }
     ranges_.Add(filler_.segment(), *start, *end, track, text.value_or(""));
   }
 }

@@ -29,8 +29,32 @@ bool IsBlank(std::string_view head) {
 
 bool IsExport(const Database& database) {
   const auto& tables = database.tables();
-  return std::any_of(tables.begin(), tables.end(), IsActivity) ||
-         (database.Has("StringIds") && database.Has("NVTX_EVENTS"));
+  if (std::any_of(tables.begin(), tables.end(), IsActivity)) return true;
+  // Without CUDA: the texts and what else the recorder always writes.
+  static constexpr std::string_view kOthers[] = {
+      "NVTX_EVENTS",
+      "META_DATA_EXPORT",
+      "META_DATA_CAPTURE",
+      "EXPORT_META_DATA",
+      "OSRT_API",
+      "SCHED_EVENTS",
+      "TARGET_INFO_SESSION_START_TIME"};
+  return database.FindVersion("StringIds") != nullptr &&
+         std::any_of(std::begin(kOthers), std::end(kOthers),
+                     [&](std::string_view name) {
+                       return database.FindVersion(name) != nullptr;
+                     });
+}
+
+// What the recorder was asked for, as far as the export says it.
+std::string Asked(const trace::Info& info) {
+  for (const auto& [key, value] : info.properties) {
+    if (key == "COLLECT_CUDA_TRACE" && value == "\"true\"") {
+      return "CUDA was traced (COLLECT_CUDA_TRACE=true), so the program made "
+             "no call or the driver refused: see the table DIAGNOSTIC_EVENT";
+    }
+  }
+  return "record with nsys profile --trace=cuda,nvtx";
 }
 
 // The format of a recording is not public: a binary file that no reader knows,
@@ -88,6 +112,13 @@ Result<trace::Trace> ReadNsys(const Database& database,
                              "trace is left",
                              "copy or export it again"));
   }
+  const auto has = [&](std::string_view table) { return database.Has(table); };
+  if (has("CANN_API") || (has("TASK") && has("STRING_IDS"))) {
+    return Fail(InputError(path,
+                           "this is a database of Ascend's profiler, which is "
+                           "not read yet",
+                           "give the trace_view.json of the same recording"));
+  }
   if (!IsExport(database)) {
     return Fail(InputError(path,
                            "the SQLite database is no trace that lamina knows",
@@ -130,8 +161,10 @@ Result<trace::Trace> ReadNsys(const Database& database,
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (trace.slices.size() == 0) {
-    return Fail(NothingRead(trace, "the export has no kernel, call or range",
-                            "record with nsys profile --trace=cuda,nvtx"));
+    return Fail(NothingRead(trace,
+                            "the export of Nsight Systems has no CUDA record "
+                            "(no table of CUPTI) and no range",
+                            Asked(trace.info)));
   }
   return trace;
 }

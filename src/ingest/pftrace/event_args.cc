@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "base/json/scan.h"
+#include "base/wide_id.h"
 
 namespace lamina::ingest::pftrace {
 
@@ -18,7 +19,8 @@ int64_t EventArgs::Int(ArgKey key) const {
     case Value::Type::kInt:
       return value.integer;
     case Value::Type::kText:
-      return ParseInt(value.text).value_or(kNoInt);
+      return (IsId(key) ? ParseWideId(value.text) : ParseInt(value.text))
+          .value_or(kNoInt);
     default:
       return kNoInt;
   }

@@ -11,6 +11,7 @@
 #include "ingest/common/nothing_read.h"
 #include "ingest/common/rocm.h"
 #include "ingest/rocprof_csv/agents.h"
+#include "ingest/rocprof_csv/counters.h"
 #include "ingest/rocprof_csv/reader.h"
 #include "ingest/rocprof_csv/row_parser.h"
 #include "ingest/rocprof_csv/sheets.h"
@@ -85,13 +86,31 @@ void NumberProcesses(const Sheets& sheets) {
   absl::flat_hash_map<int64_t, uint32_t> numbers;
   for (const auto& sheet : sheets) {
     const TableKind kind = sheet->kind();
-    if (kind != TableKind::kKernels && kind != TableKind::kCalls &&
-        kind != TableKind::kCopies)
+    if (kind != TableKind::kKernels && kind != TableKind::kCounters &&
+        kind != TableKind::kCalls && kind != TableKind::kCopies)
       continue;
     sheet->SetProcess(
         numbers.try_emplace(sheet->pid(), static_cast<uint32_t>(numbers.size()))
             .first->second);
   }
+}
+
+Status ReadCounters(const Sheets& sheets, const Agents& agents,
+                    CounterTable& counters, trace::TraceBuilder& builder) {
+  trace::LocalNames names;
+  trace::Segment segment(&names);
+  for (const auto& sheet : sheets) {
+    if (sheet->kind() != TableKind::kCounters) continue;
+    const bool with_kernels =
+        std::any_of(sheets.begin(), sheets.end(), [&](const auto& other) {
+          return other->kind() == TableKind::kKernels &&
+                 other->process() == sheet->process();
+        });
+    LAMINA_TRY(counters.Read(*sheet, agents, !with_kernels, names, segment));
+  }
+  segment.Seal();
+  builder.Append(segment);
+  return {};
 }
 
 }  // namespace
@@ -116,14 +135,17 @@ Result<trace::Trace> ReadCsvFiles(
     Agents agents;
     LAMINA_TRY(ReadAgents(sheets, agents, builder));
     NumberProcesses(sheets);
+    CounterTable counters;
+    LAMINA_TRY(ReadCounters(sheets, agents, counters, builder));
     SheetStream stream(&sheets);
     const auto next = [&](Chunk& chunk) {
       if (options.progress)
         options.progress(stream.stored_position(), stream.stored_size());
       return stream.Next(chunk);
     };
-    LAMINA_TRY(ReadChunks(next, options, builder,
-                          [&] { return MakeRowParser(sheets, agents); }));
+    LAMINA_TRY(ReadChunks(next, options, builder, [&] {
+      return MakeRowParser(sheets, agents, counters);
+    }));
     builder.diagnostics().Merge(stream.diagnostics());
     for (const auto& sheet : sheets) info.input_bytes += sheet->bytes();
   }

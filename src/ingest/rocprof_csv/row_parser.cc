@@ -36,7 +36,7 @@ class Last {
 // Where the columns of a sheet are; -1: it has none of that name.
 struct Columns {
   int start, end, name, agent, source, target, queue, stream, correlation, pid,
-      tid, domain, shared, registers;
+      tid, domain, shared, registers, dispatch;
   std::array<int, 3> workgroup, grid;
 };
 
@@ -57,6 +57,7 @@ Columns ColumnsOf(const Sheet& sheet) {
             .domain = -1,
             .shared = find("lds"),
             .registers = find("arch_vgpr"),
+            .dispatch = -1,
             // Products over the three axes.
             .workgroup = {find("wgr"), -1, -1},
             .grid = {find("grd"), -1, -1}};
@@ -76,6 +77,7 @@ Columns ColumnsOf(const Sheet& sheet) {
       .domain = find("Domain"),
       .shared = find("LDS_Block_Size", "Group_Segment_Size"),
       .registers = find("VGPR_Count"),
+      .dispatch = find("Dispatch_Id"),
       .workgroup = {find("Workgroup_Size_X"), find("Workgroup_Size_Y"),
                     find("Workgroup_Size_Z")},
       .grid = {find("Grid_Size_X"), find("Grid_Size_Y"), find("Grid_Size_Z")}};
@@ -83,11 +85,16 @@ Columns ColumnsOf(const Sheet& sheet) {
 
 class RowParser final : public RecordParser {
  public:
-  RowParser(const Sheets& sheets, const Agents& agents)
-      : sheets_(sheets), agents_(agents), writer_(names()) {}
+  RowParser(const Sheets& sheets, const Agents& agents,
+            const CounterTable& counters)
+      : sheets_(sheets),
+        agents_(agents),
+        counters_(counters),
+        writer_(names()) {}
 
   void Parse(const Chunk& chunk, trace::Segment& segment) override {
     writer_.Bind(&segment);
+    segment_ = &segment;
     BeginSheet(*sheets_[chunk.array]);
     CsvRows rows(chunk.text);
     rows_ = &rows;
@@ -127,6 +134,7 @@ class RowParser final : public RecordParser {
       case TableKind::kCopies:
         return AddCopy(span);
       case TableKind::kAgents:
+      case TableKind::kCounters:
       case TableKind::kNone:
         return;
     }
@@ -152,6 +160,11 @@ class RowParser final : public RecordParser {
     }
     dispatch.group_bytes = Int(columns_.shared);
     dispatch.registers = Int(columns_.registers);
+    if (!counters_.empty()) {
+      const auto* const values =
+          counters_.Find(sheet_->process(), Int(columns_.dispatch));
+      if (values != nullptr) AddCounters(*values, *names(), *segment_);
+    }
     writer_.Add(dispatch);
   }
   // The old form has one column for all axes.
@@ -206,7 +219,9 @@ class RowParser final : public RecordParser {
 
   const Sheets& sheets_;
   const Agents& agents_;
+  const CounterTable& counters_;
   rocm::Writer writer_;
+  trace::Segment* segment_ = nullptr;
   const Sheet* sheet_ = nullptr;
   const CsvRows* rows_ = nullptr;
   Columns columns_{};
@@ -218,8 +233,9 @@ class RowParser final : public RecordParser {
 }  // namespace
 
 std::unique_ptr<RecordParser> MakeRowParser(const Sheets& sheets,
-                                            const Agents& agents) {
-  return std::make_unique<RowParser>(sheets, agents);
+                                            const Agents& agents,
+                                            const CounterTable& counters) {
+  return std::make_unique<RowParser>(sheets, agents, counters);
 }
 
 }  // namespace lamina::ingest::rocprof_csv

@@ -7,12 +7,14 @@
 
 #include "ingest/common/record_reader.h"
 #include "ingest/rocprof_csv/agents.h"
+#include "ingest/rocprof_csv/counters.h"
 #include "ingest/rocprof_csv/sheets.h"
 
 namespace lamina::ingest::rocprof_csv {
 
-// Both must outlive the parser.
+// All must outlive the parser.
 std::unique_ptr<RecordParser> MakeRowParser(const Sheets& sheets,
-                                            const Agents& agents);
+                                            const Agents& agents,
+                                            const CounterTable& counters);
 
 }  // namespace lamina::ingest::rocprof_csv

@@ -54,7 +54,10 @@ void Sheet::AddDamage(trace::Diagnostics& diagnostics) const {
 Result<bool> SheetStream::Next(Chunk& chunk) {
   for (; sheet_ < sheets_.size(); ++sheet_, any_ = false) {
     Sheet& sheet = *sheets_[sheet_];
-    if (sheet.kind() == TableKind::kNone || sheet.kind() == TableKind::kAgents)
+    // Those were read before.
+    if (sheet.kind() == TableKind::kNone ||
+        sheet.kind() == TableKind::kAgents ||
+        sheet.kind() == TableKind::kCounters)
       continue;
     LAMINA_ASSIGN(const bool more, sheet.Next(chunk));
     if (!more) {

@@ -28,7 +28,10 @@ TableKind KindOf(const std::vector<std::string>& header) {
     return TableKind::kNone;
   if (has("Agent_Type") && has("Node_Id")) return TableKind::kAgents;
   if (!has("Start_Timestamp") || !has("End_Timestamp")) return TableKind::kNone;
-  if (has("Kernel_Name")) return TableKind::kKernels;
+  if (has("Kernel_Name")) {
+    return has("Counter_Name") && has("Counter_Value") ? TableKind::kCounters
+                                                       : TableKind::kKernels;
+  }
   if (has("Direction")) return TableKind::kCopies;
   if (has("Function")) return TableKind::kCalls;
   return TableKind::kNone;

@@ -16,6 +16,7 @@ namespace lamina::ingest::rocprof_csv {
 enum class TableKind : uint8_t {
   kNone,
   kKernels,     // rocprofv3 kernel_trace
+  kCounters,    // counter_collection: a row per dispatch and counter
   kCalls,       // hip_api_trace, hsa_api_trace, rccl_api_trace; markers, too
   kCopies,      // memory_copy_trace
   kAgents,      // agent_info

@@ -59,12 +59,21 @@ std::string FormatNotes(std::span<const Note> notes, int width, bool color) {
              std::string(style.reset) + "\n";
     }
   }
+  // Warnings before the first opportunity are why it may not hold.
+  const auto first = std::find_if(
+      notes.begin(), notes.end(),
+      [](const Note& note) { return note.severity == Severity::kOpportunity; });
+  const auto warn = [&](auto begin, auto end) {
+    for (; begin != end; ++begin) {
+      if (begin->severity == Severity::kWarning)
+        print(*begin, "  ! ", style.yellow);
+    }
+  };
+  if (first != notes.end()) warn(notes.begin(), first);
   for (const Note& note : notes) {
     if (note.severity == Severity::kOpportunity) print(note, "  + ", "");
   }
-  for (const Note& note : notes) {
-    if (note.severity == Severity::kWarning) print(note, "  ! ", style.yellow);
-  }
+  warn(first != notes.end() ? first : notes.begin(), notes.end());
   for (const Note& note : notes) {
     if (note.severity == Severity::kInfo) print(note, "  - ", style.dim);
   }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frames and ranges in which a thread waits for other processes
+// (data/waits/outside.yaml).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "analysis/host/model.h"
+#include "rules/document.h"
+#include "rules/pattern_table.h"
+
+namespace lamina::analysis::path {
+
+struct OutsideFrame {
+  SliceId slice;
+  bool waits = false;  // it does nothing else; false: perhaps
+  // A range that was recorded as an op ("Optimizer.step#..."): work.
+  bool op = false;
+};
+
+// By thread of the model, each by start.
+std::vector<std::vector<OutsideFrame>> OutsideFrames(
+    const host::HostModel& model);
+
+// Errors: those of the data.
+Result<std::shared_ptr<const rules::PatternTable>> LoadOutsideRules(
+    const rules::DataSet& data);
+
+}  // namespace lamina::analysis::path
