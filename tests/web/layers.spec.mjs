@@ -246,7 +246,7 @@ export default {
         const table = model.table("variant_kernels");
         const of = new Map();
         for (let row = 0; row < table.rows; ++row) {
-          const key = table.str(row, "stack") + table.str(row, "place");
+          const key = table.str(row, "stack") + table.str(row, "position");
           of.set(key, (of.get(key) ?? new Set())
             .add(table.str(row, "family")));
         }

@@ -104,7 +104,7 @@ function kindParts(app: App, kind: Kind): { parts: Map<number, Part>;
   for (const row of placesOf(app.model, kind)) {
     const sum = sums[row + 1]!;
     if (sum === 0 || layers === 0) continue;
-    parts.set(table.num(row, "place"), { kernel: table.str(row, "kernel"),
+    parts.set(table.num(row, "position"), { kernel: table.str(row, "kernel"),
       family: table.str(row, "family"),
       group: groupOf(app, table.str(row, "family")), ns: sum / layers,
       patch: rowEvents(app, "variant_kernels", row) });
@@ -211,7 +211,7 @@ function layerParts(app: App, row: number, byPlace: boolean):
   for (const [position, i] of events.entries()) {
     if (mask && !mask[i]) continue;
     const family = model.families[device.family[i]!]!;
-    const place = byPlace ? table!.num(device.place[i]! - 1, "place")
+    const place = byPlace ? table!.num(device.place[i]! - 1, "position")
       : position;
     parts.set(place, { kernel: model.text(names(i)), family: family.name,
       group: family.group, ns: device.dur[i]!,

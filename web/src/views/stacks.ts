@@ -23,7 +23,7 @@ function treeOf(table: Table, device: number | null): Node | null {
   const stack: Node[] = [];
   let root: Node | null = null;
   for (let row = 0; row < table.rows; ++row) {
-    if (device !== null && table.num(row, "device") !== device) continue;
+    if (device !== null && table.num(row, "device_index") !== device) continue;
     const depth = table.num(row, "depth");
     const node = { row, name: table.str(row, "name"),
                    bytes: table.num(row, "bytes"), children: [] };
@@ -61,9 +61,9 @@ export const stacksView: View = {
   },
   mounted(app, root) {
     const table = app.model.table("memory_tree")!;
-    const many = table.info.columns.some((c) => c.name === "device");
+    const many = table.info.columns.some((c) => c.name === "device_index");
     const tree = treeOf(table, many
-      ? Number(app.option("mem.device") || table.num(0, "device")) : null);
+      ? Number(app.option("mem.device") || table.num(0, "device_index")) : null);
     if (!tree) return;
     const place = root.querySelector<HTMLElement>(".icicles")!;
     const top = find(tree, Number(app.option("mem.root") || "-1")) ?? tree;
