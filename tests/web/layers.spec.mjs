@@ -190,11 +190,11 @@ export default {
           `[data-pair=kinds] [data-part^=${side}]`).evaluateAll((list) =>
           list.map((part) => Number(part.dataset.part.slice(1))));
         check.equal(`places of ${key}`, drawn, places.filter((row) =>
-          keyOf(row) === key).map((row) => Number(row.place)));
+          keyOf(row) === key).map((row) => Number(row.position)));
       }
       const row = places.filter((r) => keyOf(r) === shown[1])
         .sort((a, b) => ns(b.kernel_time_us) - ns(a.kernel_time_us))[0];
-      await click(page, page.locator(`[data-part='b${row.place}']`),
+      await click(page, page.locator(`[data-part='b${row.position}']`),
                   "timeline");
       check.equal("a box leads to its events", await selection(page),
         { count: Number(row.kernels), time: ns(row.kernel_time_us) });

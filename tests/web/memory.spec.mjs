@@ -146,8 +146,8 @@ export default {
       for (const [action] of events)
         counted[action] = (counted[action] ?? 0) + 1;
       const stated = Object.fromEntries(all.memory_health
-        .filter((r) => r.check.startsWith("events ") && r.value > 0)
-        .map((r) => [r.check.slice("events ".length), r.value]));
+        .filter((r) => r.check.startsWith("events ") && r.amount > 0)
+        .map((r) => [r.check.slice("events ".length), r.amount]));
       check.equal(`${name}: events by action`, Object.entries(counted).sort(),
                   Object.entries(stated).sort());
       const wrong = all.memory_allocations.filter((r) => {
