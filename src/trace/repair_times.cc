@@ -122,7 +122,12 @@ class OutlierSearch {
     Part(host_, [](int64_t far_ns, int64_t window_ns, bool, const Cluster&) {
       return far_ns > kHourNs && far_ns / kFarWindowsAlone > window_ns;
     });
-    std::erase_if(host_, [&](uint32_t i) { return IsOut(i); });
+    std::vector<uint32_t> out;
+    for (const Outlier& outlier : out_) out.push_back(outlier.slice);
+    std::sort(out.begin(), out.end());
+    std::erase_if(host_, [&](uint32_t i) {
+      return std::binary_search(out.begin(), out.end(), i);
+    });
     const std::vector<uint32_t> device = ByStart(slices_, is_device);
     Part(device, [&](int64_t far_ns, int64_t window_ns, bool zero,
                      const Cluster& cluster) {
@@ -137,11 +142,6 @@ class OutlierSearch {
   }
 
  private:
-  bool IsOut(uint32_t slice) const {
-    return std::any_of(out_.begin(), out_.end(),
-                       [&](const Outlier& o) { return o.slice == slice; });
-  }
-
   bool HostWorked(int64_t from_ns, int64_t to_ns) const {
     const auto at = std::lower_bound(
         host_.begin(), host_.end(), from_ns - kSecond,
@@ -494,17 +494,19 @@ class DurationRepair {
  private:
   void Look(const std::vector<SliceId>& stream) {
     std::vector<size_t> suspects;  // places
+    // Where many events hold others, the tracks are no streams.
+    const size_t most = std::max<size_t>(2, stream.size() / 50);
     for (size_t i = 0; i + kRunOver < stream.size(); ++i) {
-      if (RunOver(stream, i, kMostLooks) >= kRunOver) suspects.push_back(i);
+      if (RunOver(stream, i, kMostLooks) < kRunOver) continue;
+      suspects.push_back(i);
+      if (suspects.size() > most) return;
     }
     if (suspects.empty()) return;
-    // Where many events hold others, the tracks are no streams.
-    if (suspects.size() > std::max<size_t>(2, stream.size() / 50)) return;
-    std::vector<bool> suspect(stream.size(), false);
-    for (const size_t at : suspects) suspect[at] = true;
+    const auto usual = Usual(stream, suspects);
     for (const size_t at : suspects) {
       const SliceId s = stream[at];
-      if (trace_.Duration(s) / kTimesLonger <= Usual(stream, suspect, s))
+      if (trace_.Duration(s) / kTimesLonger <=
+          usual.at(trace_.slices.name[s.value].value))
         continue;
       Cap(stream, at);
     }
@@ -540,20 +542,35 @@ class DurationRepair {
     return over;
   }
 
-  // How long events like it last: of its name, else the longest of the stream.
-  int64_t Usual(const std::vector<SliceId>& stream,
-                const std::vector<bool>& suspect, SliceId s) const {
-    std::vector<int64_t> same;
+  // How long events like the suspects last, by name: the median of that name
+  // without suspects, else the longest of the stream.
+  absl::flat_hash_map<uint32_t, int64_t> Usual(
+      const std::vector<SliceId>& stream,
+      const std::vector<size_t>& suspects) const {
+    const auto name = [&](size_t at) {
+      return trace_.slices.name[stream[at].value].value;
+    };
+    absl::flat_hash_map<uint32_t, std::vector<int64_t>> same;
+    for (const size_t at : suspects) same.try_emplace(name(at));
     int64_t longest = 0;
+    auto next = suspects.begin();
     for (size_t i = 0; i < stream.size(); ++i) {
-      if (suspect[i]) continue;
+      if (next != suspects.end() && *next == i) {
+        ++next;
+        continue;
+      }
       longest = std::max(longest, trace_.Duration(stream[i]));
-      if (trace_.slices.name[stream[i].value] == trace_.slices.name[s.value])
-        same.push_back(trace_.Duration(stream[i]));
+      const auto it = same.find(name(i));
+      if (it != same.end()) it->second.push_back(trace_.Duration(stream[i]));
     }
-    if (same.size() < 3) return longest;
-    std::nth_element(same.begin(), same.begin() + same.size() / 2, same.end());
-    return same[same.size() / 2];
+    absl::flat_hash_map<uint32_t, int64_t> usual;
+    for (auto& [id, durations] : same) {
+      const auto middle = durations.begin() + durations.size() / 2;
+      if (durations.size() >= 3)
+        std::nth_element(durations.begin(), middle, durations.end());
+      usual[id] = durations.size() < 3 ? longest : *middle;
+    }
+    return usual;
   }
 
   void Cap(const std::vector<SliceId>& stream, size_t at) {
