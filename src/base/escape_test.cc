@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/shorten.h"
+
 namespace lamina {
 namespace {
 
@@ -104,6 +106,13 @@ TEST(Escape, Utf8RoundTrip) {
     EXPECT_EQ(DecodeUtf8(bad, pos), 0xFFFFFFFF);
     EXPECT_EQ(pos, 1u);
   }
+}
+
+TEST(Names, AreAlikeWithoutTheirNumbers) {
+  EXPECT_EQ(WithoutNumbers("iteration 3"), WithoutNumbers("iteration 17"));
+  EXPECT_EQ(WithoutNumbers("layers.12.w1"), "layers.#.w#");
+  EXPECT_EQ(WithoutNumbers("ProfilerStep#3"), "ProfilerStep#");
+  EXPECT_EQ(WithoutNumbers(""), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "base/shorten.h"
 
 #include "base/escape.h"
+#include "base/text.h"
 
 namespace lamina {
 
@@ -16,6 +17,15 @@ std::string ShortenInside(std::string_view text, size_t max_bytes,
     ++end;
   return Shorten(text, max_bytes - tail - kDots) +
          std::string(text.substr(end));
+}
+
+std::string WithoutNumbers(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (!IsDigit(c)) out += c;
+    if (IsDigit(c) && !out.ends_with('#')) out += '#';
+  }
+  return out;
 }
 
 }  // namespace lamina

@@ -11,4 +11,7 @@ namespace lamina {
 // there.
 std::string ShortenInside(std::string_view text, size_t max_bytes, size_t tail);
 
+// A name with "#" for every number: "iteration 3" and "iteration 17" are alike.
+std::string WithoutNumbers(std::string_view name);
+
 }  // namespace lamina

@@ -11,7 +11,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/text.h"
+#include "base/shorten.h"
 #include "trace/categories.h"
 
 namespace lamina::engine {
@@ -35,17 +35,6 @@ std::optional<int64_t> NumberIn(std::string_view name) {
   if (begin == name.npos) return std::nullopt;
   const size_t end = name.find_first_not_of("0123456789", begin);
   return ParseInt(name.substr(begin, std::min(end, name.size()) - begin));
-}
-
-// "iteration 3" and "iteration 17" are one kind of range.
-std::string WithoutNumbers(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit) out += c;
-    if (digit && !out.ends_with('#')) out += '#';
-  }
-  return out;
 }
 
 // Numbers as they stand in the names if they rise, else positions.

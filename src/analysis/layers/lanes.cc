@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/run_sort.h"
+#include "base/shorten.h"
 #include "base/text.h"
 #include "trace/categories.h"
 
@@ -58,13 +59,7 @@ class Viewer {
   uint32_t LikeOf(uint32_t id) {
     const auto [it, is_new] = like_of_.try_emplace(id);
     if (!is_new) return it->second;
-    std::string text;
-    for (const char c : trace_.strings[StringId(id)]) {
-      if (c < '0' || c > '9')
-        text += c;
-      else if (text.empty() || text.back() != '#')
-        text += '#';
-    }
+    std::string text = WithoutNumbers(trace_.strings[StringId(id)]);
     // Little but numbers says nothing: such names are not alike.
     if (text.size() < kMinText) {
       text = '=';

@@ -254,7 +254,7 @@ std::vector<std::string> WeightLabels(const LayerNode& node,
       if (dims && dims->size() > 1)
         experts.stacked = ParseInt((*dims)[0]).value_or(0);
     }
-    std::string family = expert ? "experts" : FamilyOf(name);
+    std::string family = expert ? "experts" : WithoutNumbers(name);
     const auto [found, fresh] = known.try_emplace(family, families.size());
     if (fresh) families.push_back({std::move(family), name, whole, 0, expert});
     ++families[found->second].count;

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/escape.h"
+#include "base/shorten.h"
 #include "graph/layers/names.h"
 #include "graph/layers/repeats.h"
 #include "graph/target.h"
@@ -215,7 +216,7 @@ class Finder {
     // No known name: weights of no layer behind the start of the last one.
     absl::flat_hash_map<std::string, size_t> families;
     for (const NodeId weight : graph_.Weights())
-      ++families[FamilyOf(graph_[weight].name)];
+      ++families[WithoutNumbers(graph_[weight].name)];
     uint32_t start = kNoPosition;
     const auto last = static_cast<Place>(out_.layers.size() - 1);
     for (const NodeId id : order_) {
@@ -226,7 +227,7 @@ class Finder {
     }
     for (const NodeId weight : graph_.Weights()) {
       if (own_[weight.value] >= 0 ||
-          families[FamilyOf(graph_[weight].name)] > 1)
+          families[WithoutNumbers(graph_[weight].name)] > 1)
         continue;
       for (const NodeId user : graph_.Users(weight)) {
         if (closes(user) && positions_[user.value] >= start)

@@ -35,17 +35,4 @@ std::optional<LayerName> ParseLayerName(std::string_view name) {
   return std::nullopt;
 }
 
-std::string FamilyOf(std::string_view name) {
-  std::string out;
-  for (size_t i = 0; i < name.size();) {
-    if (!IsDigit(name[i])) {
-      out += name[i++];
-      continue;
-    }
-    while (i < name.size() && IsDigit(name[i])) ++i;
-    out += '#';
-  }
-  return out;
-}
-
 }  // namespace lamina::graph

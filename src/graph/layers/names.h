@@ -21,8 +21,4 @@ struct LayerName {
 // fused weights and of caches count matches of a pass, not layers.
 std::optional<LayerName> ParseLayerName(std::string_view name);
 
-// The name with every number replaced by "#": weights that differ only in
-// numbers are one family.
-std::string FamilyOf(std::string_view name);
-
 }  // namespace lamina::graph
