@@ -10,7 +10,6 @@
 #include "analysis/host/counters.h"
 #include "analysis/host/idle.h"
 #include "analysis/layers/layers.h"
-#include "analysis/path/outside.h"
 #include "cost/models.h"
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"
@@ -32,7 +31,7 @@ struct AllTables {
   std::shared_ptr<const rules::Catalog> catalog;
   std::shared_ptr<const analysis::layers::Rules> layers;
   std::shared_ptr<const rules::MarkerTable> markers;
-  std::shared_ptr<const rules::PatternTable> activities, outside, metrics;
+  std::shared_ptr<const rules::PatternTable> activities, metrics;
   std::vector<std::pair<std::string, const rules::PatternTable*>> tables;
 };
 
@@ -43,7 +42,6 @@ Result<AllTables> LoadTables(const Common& common) {
   LAMINA_ASSIGN(all.layers, analysis::layers::LoadRules(data));
   LAMINA_ASSIGN(all.markers, rules::MarkerTable::Load(data));
   LAMINA_ASSIGN(all.activities, analysis::host::LoadRules(data));
-  LAMINA_ASSIGN(all.outside, analysis::path::LoadOutsideRules(data));
   LAMINA_ASSIGN(all.metrics, analysis::host::LoadMetrics(data));
   all.tables.emplace_back("kernel_family", &all.catalog->kernel_table());
   all.tables.emplace_back("op_family", &all.catalog->op_table());
@@ -51,7 +49,7 @@ Result<AllTables> LoadTables(const Common& common) {
   for (const auto& [name, table] : all.layers->all())
     all.tables.emplace_back(name, table);
   all.tables.emplace_back("host_activity", all.activities.get());
-  all.tables.emplace_back("outside_wait", all.outside.get());
+  all.tables.emplace_back("outside_wait", &all.catalog->outside_table());
   all.tables.emplace_back("counter_metric", all.metrics.get());
   return all;
 }

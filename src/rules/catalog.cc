@@ -2,9 +2,38 @@
 #include "rules/catalog.h"
 
 #include <algorithm>
+#include <span>
 
 namespace lamina::rules {
 namespace {
+
+// The rules of a table whose `key` is one of a few words.
+Result<PatternTable> LoadMarks(const DataSet& data, std::string_view folder,
+                               std::string_view name, std::string_view key,
+                               std::span<const std::string_view> words) {
+  LAMINA_ASSIGN(const auto files, data.Load(folder));
+  std::vector<PatternRule> rules;
+  for (const auto& file : files) {
+    const Node* table = file->root.Find("table");
+    if (table == nullptr || table->text != name) continue;
+    const Node* list = file->root.Find("rules");
+    if (list == nullptr)
+      return Fail(file->ErrorAt(file->root, "the key 'rules' is missing"));
+    LAMINA_ASSIGN(auto more, ReadPatternRules(*file, *list, key));
+    for (size_t i = 0; i < more.size(); ++i) {
+      if (std::find(words.begin(), words.end(), more[i].value) == words.end()) {
+        std::string known;
+        for (const std::string_view word : words)
+          known.append(known.empty() ? "" : ", ").append(word);
+        return Fail(file->ErrorAt(list->items[i], std::string(key) + ": '" +
+                                                      more[i].value +
+                                                      "' is none of " + known));
+      }
+      rules.push_back(std::move(more[i]));
+    }
+  }
+  return PatternTable::Make(std::move(rules));
+}
 
 constexpr std::string_view kOther = "other";
 
@@ -58,7 +87,12 @@ Result<std::shared_ptr<const Catalog>> Catalog::Load(const DataSet& data) {
   LAMINA_TRY(catalog->LoadFamilies(data));
   LAMINA_TRY(catalog->LoadOps(data));
   LAMINA_TRY(catalog->LoadKernels(data));
-  LAMINA_TRY(catalog->LoadSteps(data));
+  static constexpr std::string_view kSteps[] = {"step", "other"};
+  LAMINA_ASSIGN(catalog->steps_,
+                LoadMarks(data, "steps", "step_range", "marks", kSteps));
+  static constexpr std::string_view kWaits[] = {"outside", "perhaps", "inside"};
+  LAMINA_ASSIGN(catalog->outside_,
+                LoadMarks(data, "waits", "outside_wait", "waits", kWaits));
   return std::shared_ptr<const Catalog>(std::move(catalog));
 }
 
@@ -187,29 +221,6 @@ Status Catalog::LoadKernels(const DataSet& data) {
     }
   }
   LAMINA_ASSIGN(kernels_, PatternTable::Make(std::move(rules)));
-  return {};
-}
-
-Status Catalog::LoadSteps(const DataSet& data) {
-  LAMINA_ASSIGN(const auto files, data.Load("steps"));
-  std::vector<PatternRule> rules;
-  for (const auto& file : files) {
-    const Node* table = file->root.Find("table");
-    if (table == nullptr || table->text != "step_range") continue;
-    const Node* list = file->root.Find("rules");
-    if (list == nullptr)
-      return Fail(file->ErrorAt(file->root, "the key 'rules' is missing"));
-    LAMINA_ASSIGN(auto more, ReadPatternRules(*file, *list, "marks"));
-    for (size_t i = 0; i < more.size(); ++i) {
-      if (more[i].value != "step" && more[i].value != "other") {
-        return Fail(file->ErrorAt(
-            list->items[i],
-            "marks: '" + more[i].value + "' is neither step nor other"));
-      }
-      rules.push_back(std::move(more[i]));
-    }
-  }
-  LAMINA_ASSIGN(steps_, PatternTable::Make(std::move(rules)));
   return {};
 }
 

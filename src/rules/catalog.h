@@ -55,12 +55,15 @@ class Catalog {
   // Names of ranges: "step" for those that are steps, "other" for those that
   // never are.
   const PatternTable& step_table() const { return steps_; }
+  // Names of frames and ranges in which a thread waits for other processes:
+  // "outside" for those that do nothing else, "perhaps", or "inside" for work
+  // of this process.
+  const PatternTable& outside_table() const { return outside_; }
 
  private:
   Status LoadFamilies(const DataSet& data);
   Status LoadOps(const DataSet& data);
   Status LoadKernels(const DataSet& data);
-  Status LoadSteps(const DataSet& data);
   Status CheckFamily(const DataFile& file, const Node& node,
                      std::string_view name) const;
 
@@ -70,6 +73,7 @@ class Catalog {
   PatternTable op_patterns_;
   PatternTable kernels_;
   PatternTable steps_;
+  PatternTable outside_;
 };
 
 // Family of a compiled Triton kernel from the op names in its own name:

@@ -40,12 +40,15 @@ TEST(Data, ExamplesOfOpRulesHold) {
     EXPECT_FALSE(rule.examples.empty()) << rule.id;
 }
 
-TEST(Data, ExamplesOfStepRulesHold) {
+TEST(Data, ExamplesOfRulesOfStepsAndWaitsHold) {
   const auto catalog = Builtin();
-  for (const std::string& violation : CheckExamples(catalog->step_table()))
-    ADD_FAILURE() << violation;
-  for (const PatternRule& rule : catalog->step_table().rules())
-    EXPECT_FALSE(rule.examples.empty()) << rule.id;
+  for (const PatternTable* table :
+       {&catalog->step_table(), &catalog->outside_table()}) {
+    for (const std::string& violation : CheckExamples(*table))
+      ADD_FAILURE() << violation;
+    for (const PatternRule& rule : table->rules())
+      EXPECT_FALSE(rule.examples.empty()) << rule.id;
+  }
 }
 
 TEST(Catalog, OpsByNameAndWithoutSuffix) {

@@ -5,16 +5,9 @@
 
 namespace lamina::analysis::path {
 
-Result<std::shared_ptr<const rules::PatternTable>> LoadOutsideRules(
-    const rules::DataSet& data) {
-  LAMINA_ASSIGN(const auto files, data.Load("waits"));
-  LAMINA_ASSIGN(auto table, rules::ReadPatternTable(files, "rules", "waits"));
-  return std::make_shared<const rules::PatternTable>(std::move(table));
-}
-
 std::vector<std::vector<OutsideFrame>> OutsideFrames(
     const host::HostModel& model) {
-  static const auto rules = *LoadOutsideRules(rules::DataSet());
+  const rules::PatternTable& rules = model.context().catalog.outside_table();
   const Trace& trace = model.trace();
   std::vector<std::vector<OutsideFrame>> out(model.threads().size());
   std::vector<uint32_t> thread_of(trace.tracks.size(), host::kNone);
@@ -31,11 +24,11 @@ std::vector<std::vector<OutsideFrame>> OutsideFrames(
       continue;
     int8_t& known = names[trace.slices.name[i].value];
     if (known == kUnknown) {
-      const int rule = rules->Find(trace.Text(trace.slices.name[i]));
-      known = rule == rules::PatternTable::kNone     ? kNothing
-              : rules->rule(rule).value == "outside" ? kWaits
-              : rules->rule(rule).value == "perhaps" ? kPerhaps
-                                                     : kNothing;
+      const int rule = rules.Find(trace.Text(trace.slices.name[i]));
+      known = rule == rules::PatternTable::kNone    ? kNothing
+              : rules.rule(rule).value == "outside" ? kWaits
+              : rules.rule(rule).value == "perhaps" ? kPerhaps
+                                                    : kNothing;
     }
     const std::string_view category =
         kind == trace::Kind::kAnnotation && known == kNothing

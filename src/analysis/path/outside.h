@@ -4,12 +4,9 @@
 // (data/waits/outside.yaml).
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "analysis/host/model.h"
-#include "rules/document.h"
-#include "rules/pattern_table.h"
 
 namespace lamina::analysis::path {
 
@@ -23,9 +20,5 @@ struct OutsideFrame {
 // By thread of the model, each by start.
 std::vector<std::vector<OutsideFrame>> OutsideFrames(
     const host::HostModel& model);
-
-// Errors: those of the data.
-Result<std::shared_ptr<const rules::PatternTable>> LoadOutsideRules(
-    const rules::DataSet& data);
 
 }  // namespace lamina::analysis::path
