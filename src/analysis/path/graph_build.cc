@@ -199,16 +199,8 @@ class GraphBuilder {
     g_.busy_.emplace_back();
     for (const host::DeviceFacts& device : m_.devices()) {
       IntervalSet busy;
-      int64_t start = 0, end = kNoInt;
-      for (const SliceId s : device.work) {
-        if (end == kNoInt || trace_.Start(s) > end) {
-          if (end != kNoInt && end > start) busy.AppendSorted({start, end});
-          start = trace_.Start(s);
-          end = start;
-        }
-        end = std::max(end, trace_.End(s));
-      }
-      if (end != kNoInt && end > start) busy.AppendSorted({start, end});
+      for (const SliceId s : device.work)
+        busy.AppendSorted({trace_.Start(s), trace_.End(s)});
       g_.busy_[0].emplace_back(std::move(busy));
     }
   }
