@@ -282,7 +282,7 @@ def check_path_truth(checks, folder, truth_path):
             floors[where + " graph"] = row["graph_floor_us"].ns
     checks.equal(f"{label}: floors", floors, truth["launch_floor_ns"])
 
-    # What the path is made of and what would change it: path_cases_test.py.
+    # What the path is made of and what would change it: cases_test.py.
     args = ["--window", truth["window"]] if "window" in truth else []
     path = tables("path", trace, *extra, *args)
     checks.equal(f"{label}: window", path["verdicts"][0]["window_us"].ns,
