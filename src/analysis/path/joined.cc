@@ -501,8 +501,8 @@ ResultSet JoinedTables(const JoinedView& view, const Window& window,
 Result<Table> JoinedWhatIfTable(const JoinedView& view, const Window& window,
                                 const std::vector<Segment>& segments,
                                 const std::vector<std::string>& specs) {
-  Table table = MakeWhatIfTable();
   const PathSums recorded = Sum(segments);
+  WhatIfRows rows(view.graph, window, recorded);
   for (const std::string& spec : specs) {
     Scenario all;
     bool any = false;
@@ -517,9 +517,9 @@ Result<Table> JoinedWhatIfTable(const JoinedView& view, const Window& window,
       all.Add(Lift(view.graph, part, *view.ranks[part].graph, *own));
     }
     if (!any) return Fail(std::move(*error));
-    AddWhatIf(table, view.graph, window, recorded, spec, all);
+    rows.Add(spec, all);
   }
-  return table;
+  return rows.Take();
 }
 
 }  // namespace lamina::analysis::path

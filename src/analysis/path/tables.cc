@@ -601,25 +601,34 @@ std::string SaidOf(const Saved& saved, int64_t window_ns) {
 
 namespace {
 
-// The largest reason why the answer to a what-if is a range: what most time
-// hangs on.
-std::string DoubtOf(const Graph& graph, const Scenario& scenario) {
-  std::string reason;
-  int64_t most = -1;
-  const auto offer = [&](int64_t ns, const auto& text) {
-    if (ns <= most) return;
-    most = ns;
-    reason = text();
-  };
-  if (!scenario.collectives.empty() || !scenario.peers.empty()) {
-    int64_t waiting = 0;
-    for (const auto& [v, stretch] : graph.stretches())
-      waiting += graph.chain_work(v) - stretch.bound_ns;
-    offer(waiting, [&] {
-      return Counted(graph.stretches().size(), "collective") +
-             " of one rank: how long they wait for the others is not known";
-    });
+// The chain of a scenario, summed. Where it comes to a node of the recorded
+// chain before anything changes, the rest is what was recorded.
+PathSums SumOf(const Graph& graph, const Outcome& outcome, const Window& window,
+               const PathSums& recorded) {
+  const int64_t from = window.start_ns;
+  const uint32_t meet =
+      MeetBefore(graph, outcome, window.sink, outcome.first_change(), from);
+  if (meet == kNoNode) return SumChain(graph, outcome, window.sink, from);
+  PathSums sums = recorded;
+  const PathSums then = SumChain(graph, outcome, window.sink, from, meet);
+  const PathSums now =
+      SumChain(graph, Recorded{graph}, window.sink, from, meet);
+  for (size_t k = 0; k < kSegmentKinds; ++k) {
+    sums.kind[k] += then.kind[k] - now.kind[k];
+    sums.inferred[k] += then.inferred[k] - now.inferred[k];
+    sums.segments[k] += then.segments[k] - now.segments[k];
   }
+  return sums;
+}
+
+}  // namespace
+
+// What of the graph leaves answers open: what most time hangs on.
+WhatIfRows::Doubt WhatIfRows::DoubtOf(const Graph& graph) {
+  Doubt doubt;
+  const auto offer = [&](int64_t ns, const auto& text) {
+    if (ns > doubt.ns) doubt = {ns, text()};
+  };
   // Starts that come from outside, by stream; frames on the host.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<size_t, int64_t>> pins;
   size_t frames = 0;
@@ -673,62 +682,54 @@ std::string DoubtOf(const Graph& graph, const Scenario& scenario) {
              " of work for which a call may have waited";
     });
   }
-  return reason;
+  return doubt;
 }
 
-// The chain of a scenario, summed. Where it comes to a node of the recorded
-// chain before anything changes, the rest is what was recorded.
-PathSums SumOf(const Graph& graph, const Outcome& outcome, const Window& window,
-               const PathSums& recorded) {
-  const int64_t from = window.start_ns;
-  const uint32_t meet =
-      MeetBefore(graph, outcome, window.sink, outcome.first_change(), from);
-  if (meet == kNoNode) return SumChain(graph, outcome, window.sink, from);
-  PathSums sums = recorded;
-  const PathSums then = SumChain(graph, outcome, window.sink, from, meet);
-  const PathSums now =
-      SumChain(graph, Recorded{graph}, window.sink, from, meet);
-  for (size_t k = 0; k < kSegmentKinds; ++k) {
-    sums.kind[k] += then.kind[k] - now.kind[k];
-    sums.inferred[k] += then.inferred[k] - now.inferred[k];
-    sums.segments[k] += then.segments[k] - now.segments[k];
-  }
-  return sums;
+// The largest reason why an answer is a range.
+std::string WhatIfRows::Reason(const Scenario& scenario) {
+  if (!doubt_) doubt_ = DoubtOf(graph_);
+  if (scenario.collectives.empty() && scenario.peers.empty())
+    return doubt_->reason;
+  int64_t waiting = 0;
+  for (const auto& [v, stretch] : graph_.stretches())
+    waiting += graph_.chain_work(v) - stretch.bound_ns;
+  if (waiting < doubt_->ns) return doubt_->reason;
+  return Counted(graph_.stretches().size(), "collective") +
+         " of one rank: how long they wait for the others is not known";
 }
 
-}  // namespace
+WhatIfRows::WhatIfRows(const Graph& graph, const Window& window,
+                       const PathSums& sums)
+    : graph_(graph), window_(window), sums_(sums), table_(WhatIfSchema()) {}
 
-Table MakeWhatIfTable() { return Table(WhatIfSchema()); }
-
-void AddWhatIf(Table& table, const Graph& graph, const Window& window,
-               const PathSums& sums, const std::string& spec,
-               const Scenario& scenario) {
-  const int64_t length = graph.time(window.sink) - window.start_ns;
-  const Outcome outcome(graph, scenario);
-  ByReading by_reading = outcome.Ends(window.sink);
-  for (int64_t& ns : by_reading) ns = graph.time(window.sink) - ns;
+void WhatIfRows::Add(const std::string& spec, const Scenario& scenario) {
+  const int64_t length = graph_.time(window_.sink) - window_.start_ns;
+  const Outcome outcome(graph_, scenario);
+  ByReading by_reading = outcome.Ends(window_.sink);
+  for (int64_t& ns : by_reading) ns = graph_.time(window_.sink) - ns;
   const Saved range = RangeOf(by_reading);
   const int64_t saved = range.best_ns;
-  const PathSums then = SumOf(graph, outcome, window, sums);
+  const PathSums then = SumOf(graph_, outcome, window_, sums_);
   const int64_t whole = then.total() - then.of(PathClass::kBeforeTrace);
-  table.Add(
-      spec, length, length - saved, saved, range.low_ns, range.high_ns,
-      PercentOf(saved, length),
-      range.low_ns < range.high_ns ? Value(DoubtOf(graph, scenario)) : Value(),
-      outcome.touched(), VerdictOf(then).text,
-      PercentOf(then.of(PathClass::kHost), whole),
-      PercentOf(then.of(PathClass::kDevice), whole));
+  const std::string reason =
+      range.low_ns < range.high_ns ? Reason(scenario) : std::string();
+  table_.Add(spec, length, length - saved, saved, range.low_ns, range.high_ns,
+             PercentOf(saved, length),
+             range.low_ns < range.high_ns ? Value(reason) : Value(),
+             outcome.touched(), VerdictOf(then).text,
+             PercentOf(then.of(PathClass::kHost), whole),
+             PercentOf(then.of(PathClass::kDevice), whole));
 }
 
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
                           const PathSums& sums,
                           const std::vector<std::string>& specs) {
-  Table table = MakeWhatIfTable();
+  WhatIfRows rows(graph, window, sums);
   for (const std::string& spec : specs) {
     LAMINA_ASSIGN(const Scenario scenario, ParseScenario(graph, spec));
-    AddWhatIf(table, graph, window, sums, spec, scenario);
+    rows.Add(spec, scenario);
   }
-  return table;
+  return rows.Take();
 }
 
 }  // namespace lamina::analysis::path

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/host/idle.h"
@@ -70,14 +72,33 @@ struct StepPath {
 std::vector<StepPath> StepPaths(const Graph& graph);
 
 // Parts of these, for one recording or several: path_summary, path_graph, and
-// one row of what_if.
+// rows of what_if.
 Table SummaryTable(const Graph& graph, const Window& window,
                    const PathSums& sums);
 Table GraphTable(const Graph& graph);
-Table MakeWhatIfTable();
-void AddWhatIf(Table& table, const Graph& graph, const Window& window,
-               const PathSums& sums, const std::string& spec,
-               const Scenario& scenario);
+
+// Rows of what_if for one graph. What the graph leaves open is the same for all
+// and found once, when a first answer is a range.
+class WhatIfRows {
+ public:
+  WhatIfRows(const Graph& graph, const Window& window, const PathSums& sums);
+  void Add(const std::string& spec, const Scenario& scenario);
+  Table Take() { return std::move(table_); }
+
+ private:
+  struct Doubt {
+    int64_t ns = -1;  // what hangs on it
+    std::string reason;
+  };
+  static Doubt DoubtOf(const Graph& graph);
+  std::string Reason(const Scenario& scenario);
+
+  const Graph& graph_;
+  const Window& window_;
+  const PathSums& sums_;
+  Table table_;
+  std::optional<Doubt> doubt_;
+};
 
 // "9.3 ms", with the range where it is wider than 5 % of the window.
 std::string SaidOf(const Saved& saved, int64_t window_ns);
