@@ -265,8 +265,15 @@ def check_what_if(checks, folder):
             event("user_annotation", f"ProfilerStep#{n}", n * 310_000, 300_000)
             for n in (0, 1)])):
         run = Run(checks, folder, f"what-if of less {i}", events)
+        # No call waits: nothing is saved, and that is no error.
+        done = run.run("path", str(run.trace), "--what-if", "drop:sync",
+                       "--only", "what_if", "--format", "json")
+        checks.equal("drop:sync: an answer", done.returncode, 0)
+        checks.equal("drop:sync: saves nothing", [
+            (row["saved_us"], row["saved_low_us"], row["saved_high_us"])
+            for row in json.loads(done.stdout)["tables"]["what_if"]],
+            [(0, 0, 0)])
         for spec, said in (
-                ("drop:sync", "no call is known to wait"),
                 ("scale:op~cpu_only:0.5", "aten::mm"),
                 ("graph:step=1", "a step without device work" if i else
                  "a step that the trace does not have")):

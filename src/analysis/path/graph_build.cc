@@ -53,6 +53,9 @@ constexpr int64_t kLatencyNs = 2000, kMostLatencyNs = 100000;
 constexpr int64_t kSpacingNs = 5000, kUsualSpacingNs = 1500;
 // Launches that return when a place in the queue becomes free.
 constexpr int64_t kMostQueueNs = 2000;
+// On a device with more other streams a stream may wait for so many next to it
+// where nothing is recorded of waits.
+constexpr size_t kMostStreams = 64;
 // A graph with more nodes is ordered by time.
 constexpr size_t kMostGraphNodes = 600;
 constexpr int64_t kGraphTouchNs = 50, kGraphProofNs = 1500;
@@ -453,8 +456,10 @@ class GraphBuilder {
         // after it: clocks of ops and calls differ.
         while (!open_.empty() &&
                (open_.back().end <= start ||
-                open_.back().end - start < end - open_.back().end))
+                open_.back().end - start < end - open_.back().end)) {
+          if (open_.back().end > start) ++stretch_.clamped;
           CloseOne(start);
+        }
         Open o;
         o.slice = s;
         o.end = end;
@@ -1382,15 +1387,15 @@ class GraphBuilder {
     // What was seen to wait once waits in the other instances, too, unless one
     // of them contradicts; where nothing at all is said of waits any may exist.
     const bool possible = !m_.waits_recorded() && m_.wait_calls().empty();
-    std::vector<Pair> pairs;
-    for (uint32_t to = 0; to < streams; ++to) {
-      for (uint32_t from = 0; from < streams; ++from) {
-        if (from == to || m_.facts(from).device != m_.facts(to).device)
-          continue;
-        if (possible || bound.contains({from, to}))
-          pairs.emplace_back(from, to);
-      }
+    std::vector<Pair> pairs = possible ? PossiblePairs() : std::vector<Pair>();
+    for (const auto& [pair, names] : bound) {
+      if (m_.facts(pair.first).device == m_.facts(pair.second).device)
+        pairs.push_back(pair);
     }
+    std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+      return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+    });
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     std::vector<PodVector<Edge>> found(pairs.size());
     ParallelFor(threads_, pairs.size(), [&](size_t i) {
       static const absl::flat_hash_set<Names> kNothing;
@@ -1402,6 +1407,36 @@ class GraphBuilder {
       g_.edges_.append(edges.data(), edges.size());
       edges.Reset();
     }
+  }
+
+  // Streams of one device, each with those that it may wait for: all others,
+  // or, of many, those that launch next to it, before and behind in the order
+  // of their first launches. The number of pairs grows with the streams.
+  std::vector<Pair> PossiblePairs() {
+    std::vector<Pair> pairs;
+    int64_t left_out = 0;
+    for (const host::DeviceFacts& device : m_.devices()) {
+      std::vector<uint32_t> streams;
+      for (const uint32_t stream : device.streams) {
+        if (!m_.order(stream).launched.empty()) streams.push_back(stream);
+      }
+      std::stable_sort(
+          streams.begin(), streams.end(), [&](uint32_t a, uint32_t b) {
+            return m_.order(a).launched[0] < m_.order(b).launched[0];
+          });
+      const size_t near = streams.size() <= kMostStreams + 1 ? streams.size()
+                                                             : kMostStreams / 2;
+      for (size_t to = 0; to < streams.size(); ++to) {
+        const size_t first = to - std::min(to, near);
+        const size_t end = std::min(streams.size(), to + near + 1);
+        for (size_t from = first; from < end; ++from) {
+          if (from != to) pairs.emplace_back(streams[from], streams[to]);
+        }
+        left_out += static_cast<int64_t>(streams.size() - (end - first));
+      }
+    }
+    if (left_out > 0) g_.counts_["stream_pairs_left_out"] = left_out;
+    return pairs;
   }
 
   void OtherInstances(const Pair& pair, const absl::flat_hash_set<Names>& bound,

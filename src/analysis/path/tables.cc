@@ -327,6 +327,13 @@ class Tables {
                  '_', ' ');
     result.notes.push_back(MakeNote(Severity::kVerdict, "path_verdict", text,
                                     {{"verdicts", "scope", "window", {}}}));
+    if (graph_.counts().contains("stream_pairs_left_out")) {
+      result.notes.push_back(MakeNote(
+          Severity::kWarning, "path_streams",
+          "A device has very many streams: where nothing is recorded of waits, "
+          "only those that launch next to each other are taken for ones that "
+          "may wait. Ranges of what-ifs may be too narrow."));
+    }
     const auto inferred = graph_.counts().find("dependencies_inferred");
     if (inferred != graph_.counts().end()) {
       result.notes.push_back(MakeNote(
