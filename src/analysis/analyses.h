@@ -8,7 +8,8 @@
 
 namespace lamina::analysis {
 
-// All analyses, sorted by name.
+// All analyses: of folders sorted by name, then those of lamina host and path,
+// and of compiled code.
 std::span<const AnalysisInfo> Analyses();
 const AnalysisInfo* FindAnalysis(std::string_view name);
 

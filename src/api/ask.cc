@@ -22,7 +22,7 @@ class Traces {
  public:
   explicit Traces(engine::OpenOptions options) : options_(std::move(options)) {}
 
-  Result<std::shared_ptr<sql::Source>> Open(const std::string& path) {
+  Result<std::shared_ptr<engine::Session>> Open(const std::string& path) {
     {
       const std::lock_guard lock(mutex_);
       if (auto known = known_[path].lock()) return known;
@@ -30,13 +30,11 @@ class Traces {
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, options_));
     const uint64_t bytes = session->trace().info.input_bytes;
-    auto source =
-        std::make_shared<sql::Source>(std::move(session), options_.threads);
     const std::lock_guard lock(mutex_);
-    known_[path] = source;
+    known_[path] = session;
     bytes_ += bytes;
-    if (bytes_ <= kMostBytes) kept_.push_back(source);
-    return source;
+    if (bytes_ <= kMostBytes) kept_.push_back(session);
+    return session;
   }
 
  private:
@@ -44,8 +42,8 @@ class Traces {
 
   const engine::OpenOptions options_;
   std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<sql::Source>> known_;
-  std::vector<std::shared_ptr<sql::Source>> kept_;
+  std::map<std::string, std::weak_ptr<engine::Session>> known_;
+  std::vector<std::shared_ptr<engine::Session>> kept_;
   uint64_t bytes_ = 0;
 };
 
@@ -161,9 +159,9 @@ Answer Session::Ask(std::string_view question, const Params& params,
                                             params.contains(param.name);
                                    });
     Caller caller(impl_->opened, options.progress, options.stop);
-    caller.traces.open =
-        [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
-      if (path == impl_->info.path) return impl_->source;
+    caller.traces.open = [&](const std::string& path)
+        -> Result<std::shared_ptr<engine::Session>> {
+      if (path == impl_->info.path) return impl_->session;
       return Fail(InputError(path, "is not the trace that is open"));
     };
     if (!kept) return Run(*asked, all, caller);
@@ -187,7 +185,7 @@ Answer Ask(std::string_view question, const Params& params,
     opened.threads = options.threads > 0 ? options.threads : DefaultThreads();
     opened.rules_dir = options.rules_dir;
     opened.cache = options.cache && !snapshot::IsOff();
-    std::map<std::string, std::shared_ptr<sql::Source>> open;
+    std::map<std::string, std::shared_ptr<engine::Session>> open;
     const auto trace = params.find("trace");
     const std::string* const asked_trace =
         trace == params.end() ? nullptr
@@ -208,8 +206,8 @@ Answer Ask(std::string_view question, const Params& params,
       if (asked_trace != nullptr && *asked_trace == impl.info.path)
         opened.device = impl.opened.device;
       const auto [place, is_new] =
-          open.try_emplace(impl.info.path, impl.source);
-      if (!is_new && place->second != impl.source) {
+          open.try_emplace(impl.info.path, impl.session);
+      if (!is_new && place->second != impl.session) {
         return Fail(UsageError(impl.info.path + " is open twice in `open`",
                                "which of them is meant cannot be said"));
       }
@@ -222,8 +220,8 @@ Answer Ask(std::string_view question, const Params& params,
     how.stop = caller.asker.stop;
     how.progress = caller.asker.Progress("reading");
     Traces others(std::move(how));
-    caller.traces.open =
-        [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
+    caller.traces.open = [&](const std::string& path)
+        -> Result<std::shared_ptr<engine::Session>> {
       const auto found = open.find(path);
       if (found != open.end()) return found->second;
       return others.Open(path);

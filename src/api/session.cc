@@ -124,7 +124,7 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, open));
     if (!options.device.empty())
-      LAMINA_TRY(session->FindDevice().map([](const auto&) {}));
+      LAMINA_TRY(session->input().Device().map([](const auto*) {}));
     auto impl = std::make_unique<Impl>();
     impl->opened.threads = open.threads;
     impl->opened.rules_dir = options.rules_dir;
@@ -135,10 +135,9 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
     impl->opened.cache = options.cache;
     impl->info = InfoOf(session->trace(), path);
     impl->file = std::move(file);
-    impl->source =
-        std::make_shared<sql::Source>(std::move(session), open.threads);
+    impl->session = std::move(session);
     if (!options.compiled.empty()) {
-      impl->source->UseCompiled(
+      impl->session->UseCompiled(
           std::make_shared<const std::vector<graph::CompiledProgram>>(
               std::move(programs)));
     }
@@ -163,8 +162,8 @@ Result<std::shared_ptr<const Table>> Session::Get(std::string_view table,
             impl_->Return(std::move(database));
             return impl_->Keep(*def, std::move(made));
           }
-          LAMINA_ASSIGN(Table made,
-                        sql::ReadTable(*impl_->source, *def, WatchOf(options)));
+          LAMINA_ASSIGN(Table made, sql::ReadTable(*impl_->session, *def,
+                                                   WatchOf(options)));
           return impl_->Keep(*def, std::move(made));
         });
   });
@@ -197,7 +196,8 @@ Result<std::shared_ptr<const Document>> Session::Report(
     };
     return impl_->reports_once.Get(impl_->mutex, asked, known, [&]() -> Found {
       LAMINA_ASSIGN(Document made,
-                    impl_->source->MakeReport(asked, WatchOf(options)));
+                    engine::MakeReport(*impl_->session, asked, nullptr,
+                                       WatchOf(options)));
       made.inputs = {impl_->info.path};
       questions::PutNames(made, PlainNames);
       auto document = std::make_shared<const Document>(std::move(made));
@@ -223,7 +223,7 @@ Result<std::shared_ptr<const Table>> Query(
         return Fail(UsageError("the trace '" + named.name + "' is null",
                                "open it first"));
       }
-      schemas.push_back({named.name, {named.session->impl_->source}, {}});
+      schemas.push_back({named.name, {named.session->impl_->session}, {}});
     }
     sql::DatabaseOptions open;
     open.allow_temp = options.allow_temp;

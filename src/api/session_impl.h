@@ -27,13 +27,12 @@ inline const std::atomic<bool>* FlagOf(const std::optional<StopSource>& stop) {
 
 }  // namespace api
 
-// Everything below `source` is made under its lock and immutable afterwards;
-// the lock here holds what this class keeps besides.
+// The lock holds what this class keeps besides the session.
 struct Session::Impl {
   static constexpr size_t kReports = 8;
   static constexpr size_t kAnswers = 8;
 
-  std::shared_ptr<sql::Source> source;
+  std::shared_ptr<engine::Session> session;
   OpenOptions opened;  // what each report and question is told
   TraceInfo info;
 
@@ -100,7 +99,7 @@ struct Session::Impl {
     }
     sql::DatabaseOptions options;
     options.allow_temp = allow_temp;
-    return sql::Database::Open({{"main", {source}, {}}}, options);
+    return sql::Database::Open({{"main", {session}, {}}}, options);
   }
   void Return(std::unique_ptr<sql::Database> database) {
     const std::lock_guard lock(mutex);

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/host_tables/tables.h"
 #include "base/escape.h"
 #include "dist/clocks.h"
 #include "dist/match.h"
 #include "dist/summarize.h"
-#include "engine/found_layers.h"
-#include "engine/host_tables.h"
 
 namespace lamina::dist {
 
@@ -59,10 +58,10 @@ Result<PathRanks> PathRanks::Open(const std::vector<std::string>& files,
     }
     out.ranks_.push_back({rank, file, &out.graphs_.back(), nullptr});
     if (layers) {
-      LAMINA_ASSIGN(const engine::FoundLayers found,
-                    engine::FindLayers(*session, *context));
+      LAMINA_ASSIGN(const auto* const found,
+                    context->Get<analysis::layers::LayerModel>());
       out.layers_.push_back(
-          engine::LayersOfWork(session->trace(), found.model));
+          analysis::host_tables::LayersOfWork(session->trace(), *found));
       out.ranks_.back().layers = &out.layers_.back();
     }
     out.sessions_.push_back(std::move(session));

@@ -245,7 +245,7 @@ TEST(PathLaws, HoldOfEveryRecording) {
     const auto context =
         (*session)->ContextFor(tree::LinkMode::kAuto, false, {});
     ASSERT_TRUE(context.has_value()) << file;
-    const auto graph = (*session)->PathOf(**context);
+    const auto graph = (*context)->Get<analysis::path::Graph>();
     ASSERT_TRUE(graph.has_value()) << file;
     if ((*graph)->sink() == analysis::path::kNoNode) continue;
     ++looked_at;

@@ -33,15 +33,14 @@ std::vector<int64_t> Integers(const std::vector<double>& values) {
 
 class Planner {
  public:
-  Planner(Session& session, const analysis::Context& context,
-          const ReplayOptions& options)
-      : session_(session),
-        context_(context),
-        trace_(context.trace),
-        options_(options) {}
+  Planner(const analysis::Context& context, const ReplayOptions& options)
+      : context_(context), trace_(context.trace), options_(options) {}
 
   Result<ReplayPlan> Run() {
-    LAMINA_ASSIGN(models_, session_.CostModels());
+    LAMINA_ASSIGN(const auto* const costs,
+                  context_.Get<analysis::CostModels>());
+    models_ = costs->models;
+    LAMINA_ASSIGN(efficiency_, context_.Get<analysis::Efficiency>());
     LAMINA_TRY(Collect());
     default_type_ = CommonType();
     std::stable_sort(
@@ -51,7 +50,7 @@ class Planner {
       groups_.erase(groups_.begin() + static_cast<ptrdiff_t>(options_.top),
                     groups_.end());
     ReplayPlan plan;
-    const auto& device = context_.efficiency->device;
+    const auto& device = efficiency_->device;
     if (device) plan.device = device->title;
     for (const Group& group : groups_) plan.rows.push_back(RowOf(group));
     return plan;
@@ -362,7 +361,7 @@ class Planner {
     if (!cost) return;
     call.flops = cost->flops;
     call.bytes = cost->bytes;
-    const auto& device = context_.efficiency->device;
+    const auto& device = efficiency_->device;
     if (!device) return;
     const auto roofline = cost::RooflineOf(*cost, *device, cost->Spec());
     if (roofline) call.roofline_ns = analysis::RoundNs(roofline->seconds * 1e9);
@@ -370,11 +369,11 @@ class Planner {
 
   using Key = std::tuple<StringId, StringId, StringId, StringId, StringId>;
 
-  Session& session_;
   const analysis::Context& context_;
   const trace::Trace& trace_;
   const ReplayOptions& options_;
   std::shared_ptr<const cost::ModelSet> models_;
+  const analysis::Efficiency* efficiency_ = nullptr;
   std::string default_type_;
   std::vector<Group> groups_;
   absl::flat_hash_map<Key, size_t> ids_;
@@ -382,10 +381,9 @@ class Planner {
 
 }  // namespace
 
-Result<ReplayPlan> PlanReplay(Session& session,
-                              const analysis::Context& context,
+Result<ReplayPlan> PlanReplay(const analysis::Context& context,
                               const ReplayOptions& options) {
-  return Planner(session, context, options).Run();
+  return Planner(context, options).Run();
 }
 
 }  // namespace lamina::engine

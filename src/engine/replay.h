@@ -36,8 +36,7 @@ struct ReplayPlan {
 
 // `context` has cost models. Without `op`, `id` and `outer`: ops that launch
 // device work themselves. Errors: kUsage when nothing is chosen.
-Result<ReplayPlan> PlanReplay(Session& session,
-                              const analysis::Context& context,
+Result<ReplayPlan> PlanReplay(const analysis::Context& context,
                               const ReplayOptions& options);
 
 }  // namespace lamina::engine

@@ -5,10 +5,8 @@
 #include <iterator>
 
 #include "analysis/analyses.h"
-#include "analysis/mfu/mfu.h"
 #include "base/names_in_text.h"
 #include "base/parallel.h"
-#include "engine/idle_report.h"
 #include "report/writers.h"
 #include "rules/document.h"
 
@@ -43,22 +41,16 @@ Error NoSuchTable(const std::string& wanted,
 }
 
 constexpr std::string_view kInference = "tracelens-inference";
-// A table that is made behind those of the analyses, and for their notes.
-constexpr std::string_view kIdleCauses = "idle_causes";
+constexpr std::string_view kIdleCauses = "idle_causes";  // analysis and table
 
-// Whether --only leaves the table, or a note that tells its causes.
-bool ShowsIdleCauses(const std::vector<std::string>& only,
-                     const ResultSet& result) {
-  const auto asked = [&](std::string_view table) {
-    return std::find(only.begin(), only.end(), table) != only.end();
-  };
-  return only.empty() || asked(kIdleCauses) || asked("gaps") ||
-         std::any_of(result.notes.begin(), result.notes.end(),
-                     [&](const Note& note) {
-                       return std::any_of(
-                           note.evidence.begin(), note.evidence.end(),
-                           [&](const Evidence& e) { return asked(e.table); });
-                     });
+// Whether --only leaves what says why the devices were idle: the table, or a
+// note that stands on one of these.
+bool WantsIdleCauses(const std::vector<std::string>& only) {
+  return only.empty() ||
+         std::any_of(only.begin(), only.end(), [](const std::string& table) {
+           return table == kIdleCauses || table == "gaps" ||
+                  table == "gpu_timeline";
+         });
 }
 
 bool IsFamilyTable(std::string_view table) {
@@ -85,7 +77,6 @@ Result<std::vector<std::string_view>> AnalysesFor(
              std::any_of(only.begin(), only.end(), IsFamilyTable);
     if (asked) needed.push_back(name);
   }
-  tables.emplace_back(kIdleCauses);
   std::vector<std::string> named = only;
   std::erase_if(named, IsFamilyTable);
   LAMINA_TRY(CheckOnly(named, tables));
@@ -128,41 +119,6 @@ void AddLayoutNotes(const tree::Tree& tree, tree::LinkMode link,
 }
 
 }  // namespace
-
-Status AddToUtilisation(const analysis::Context& context,
-                        const rules::DataSet& data,
-                        const ReportOptions& options, ResultSet& result) {
-  const Table* parts = result.Find("mfu_modules");
-  if (parts == nullptr || (parts->rows() == 0 && !options.tokens)) return {};
-  namespace layers = analysis::layers;
-  analysis::mfu::Options more;
-  more.tokens = options.tokens;
-  layers::LayerModel model;
-  if (parts->rows() > 0) {
-    LAMINA_ASSIGN(const auto rules, layers::LoadRules(data));
-    model = layers::FindLayers(context, *rules, {});
-    more.layers = &model;
-  }
-  ResultSet made = analysis::mfu::MakeTables(context, more);
-  for (Table& table : made.tables) {
-    for (Table& old : result.tables) {
-      if (old.name() == table.name()) {
-        old = std::move(table);
-        break;
-      }
-    }
-  }
-  const auto is_mfu = [](const Note& note) { return note.id == "mfu"; };
-  const auto at =
-      std::find_if(result.notes.begin(), result.notes.end(), is_mfu);
-  if (made.notes.empty()) return {};
-  if (at != result.notes.end()) {
-    *at = std::move(made.notes.front());
-  } else {
-    result.notes.push_back(std::move(made.notes.front()));
-  }
-  return {};
-}
 
 Status CheckOnly(const std::vector<std::string>& only,
                  const std::vector<std::string>& tables) {
@@ -218,8 +174,20 @@ analysis::Settings SettingsOf(const ReportOptions& options) {
   settings.short_kernel_ns = options.short_kernel_ns;
   settings.micro_idle_ns = options.micro_idle_ns;
   settings.recompute = options.recompute;
-  settings.costs = true;
+  settings.tokens = options.tokens;
   return settings;
+}
+
+Result<std::shared_ptr<const ResultSet>> KeptReport(Session& session,
+                                                    const Watch& watch) {
+  using Kept = std::shared_ptr<const ResultSet>;
+  return session.kept().Get<ResultSet>("report", [&]() -> Result<Kept> {
+    ReportOptions options;
+    options.threads = session.threads();
+    LAMINA_ASSIGN(Document document,
+                  MakeReport(session, options, nullptr, watch));
+    return std::make_shared<const ResultSet>(std::move(document.result));
+  });
 }
 
 Result<Document> MakeReport(Session& session, const ReportOptions& options,
@@ -236,30 +204,14 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     std::vector<std::string_view> names(std::begin(kReportAnalyses),
                                         std::end(kReportAnalyses));
     if (options.recompute) names.push_back("recompute");
+    names.push_back(kIdleCauses);
     LAMINA_ASSIGN(names, AnalysesFor(options.only, names));
-    // The others do without the costs of ops.
-    settings.costs =
-        std::any_of(names.begin(), names.end(), [](std::string_view name) {
-          return name == "efficiency" || name == "mfu" || name == "health";
-        });
-    LAMINA_ASSIGN(analysis::Context* const context,
+    settings.idle_causes = WantsIdleCauses(options.only);
+    LAMINA_ASSIGN(const analysis::Context* const context,
                   session.ContextFor(LinkOf(options),
                                      options.python_stacks || options.recompute,
                                      settings));
     LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context, watch));
-    if (ShowsIdleCauses(options.only, document.result)) {
-      const ScopedStage stage(times, "causes");
-      LAMINA_TRY(AddIdleCauses(session, *context, document.result));
-    }
-    {
-      const ScopedStage stage(times, "verdicts");
-      LAMINA_TRY(AddStepVerdicts(session, *context, document.result));
-    }
-    {
-      const ScopedStage stage(times, "utilisation");
-      LAMINA_TRY(
-          AddToUtilisation(*context, session.data(), options, document.result));
-    }
     document.summary = options.only.empty();
   } else {
     compat::tracelens::Options layout;
@@ -272,7 +224,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     layout.recompute = options.recompute;
     layout.overlaps = options.overlaps;
     layout.rooflines = !options.device.empty();
-    LAMINA_ASSIGN(analysis::Context* const context,
+    LAMINA_ASSIGN(const analysis::Context* const context,
                   session.ContextFor(link, layout.inference || layout.recompute,
                                      settings));
     const ScopedStage stage(times, "sheets");

@@ -30,11 +30,9 @@ Status CheckOnly(const std::vector<std::string>& only,
 // names. Errors: kUsage for a name that no table has.
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only);
 
-// Utilisation of layers, which are found by rules of their own, and of tokens
-// that the user knows: in place of the tables and the note of `mfu` without.
-Status AddToUtilisation(const analysis::Context& context,
-                        const rules::DataSet& data,
-                        const ReportOptions& options, ResultSet& result);
+// A report without options, made once for a session.
+Result<std::shared_ptr<const ResultSet>> KeptReport(Session& session,
+                                                    const Watch& watch = {});
 
 // `options.threads` must be set.
 Result<Document> MakeReport(Session& session, const ReportOptions& options,

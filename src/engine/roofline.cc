@@ -10,7 +10,7 @@
 namespace lamina::engine {
 
 Result<std::string> DrawRoofline(Session& session, const Table& ops) {
-  LAMINA_ASSIGN(const auto device, session.FindDevice());
+  LAMINA_ASSIGN(const auto device, session.input().Device());
   if (!device) {
     return Fail(
         UsageError("the trace does not say on which device it was "

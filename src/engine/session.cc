@@ -4,17 +4,16 @@
 #include <malloc.h>
 #include <mutex>
 #include <optional>
-#include <tuple>
 
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "compare/cudagraph/attribution.h"
 #include "compare/cudagraph/merge.h"
 #include "engine/captures.h"
-#include "engine/idle_report.h"
 #include "engine/module_markers.h"
 #include "engine/origins.h"
 #include "engine/range_limit.h"
+#include "engine/report.h"
 #include "engine/step_ranges.h"
 #include "ingest/ingest.h"
 #include "rules/document.h"
@@ -23,15 +22,6 @@
 namespace lamina::engine {
 
 namespace {
-
-// Whether analyses would see the same.
-bool Same(const analysis::Settings& a, const analysis::Settings& b) {
-  const auto all = [](const analysis::Settings& s) {
-    return std::tie(s.threads, s.short_kernel_ns, s.micro_idle_ns, s.recompute,
-                    s.costs);
-  };
-  return all(a) == all(b);
-}
 
 Error NoSuchAnalysis(std::string_view name) {
   std::vector<std::string_view> known;
@@ -62,15 +52,19 @@ Result<trace::Trace> ReadOrMap(const std::string& path,
 // What one way of building the tree gives, and the contexts that see it: one
 // for each settings that were asked for, so that none changes under its holder.
 struct Session::Derived {
+  struct View {
+    std::unique_ptr<analysis::Context> context;
+    // Of all contexts with the same facts, made of the first.
+    std::shared_ptr<const analysis::Facts<analysis::Context>> facts;
+  };
+
   tree::LinkMode link;
   bool python_stacks;
   tree::Tree tree;
   tree::Modules modules;
   tree::Steps steps;
   analysis::DeviceView device;
-  std::optional<analysis::Efficiency> efficiency;
-  std::vector<std::unique_ptr<analysis::Context>> contexts;
-  std::unique_ptr<IdleView> idle;
+  std::vector<View> views;
 };
 
 Session::Session(const OpenOptions& options)
@@ -118,6 +112,7 @@ Result<std::unique_ptr<Session>> Session::Read(const std::string& path,
   if (!markers) return Fail(std::move(markers).error());
   if (!*trace) return Fail(std::move(*trace).error());
   session->trace_ = *std::move(*trace);
+  session->input_ = session->MakeInput();
   // What readers had under way lies in the heaps of their threads, and would
   // stay there while tables fill others.
   ::malloc_trim(0);
@@ -154,7 +149,7 @@ Status Session::MergeCaptures() {
   const ScopedStage stage(options_.times, "captures");
   const cudagraph::Annotation annotation =
       cudagraph::Annotate(*context, std::move(captures.segments));
-  attribution_ = std::make_unique<cudagraph::Attribution>(
+  attribution_ = std::make_shared<const cudagraph::Attribution>(
       cudagraph::AttributionOf(trace_, annotation, captures.files));
   // What was derived from the trace ends with its change.
   derived_.clear();
@@ -163,13 +158,17 @@ Status Session::MergeCaptures() {
   return {};
 }
 
-std::unique_ptr<cudagraph::Attribution> Session::TakeGraphAttribution(
+Result<std::shared_ptr<const cudagraph::Attribution>> Session::GraphAttribution(
     const analysis::Context& context) {
-  if (attribution_ == nullptr && !trace_.graph_nodes.empty()) {
-    attribution_ = std::make_unique<cudagraph::Attribution>(
-        cudagraph::AttributionOf(trace_, cudagraph::Annotate(context, {}), {}));
-  }
-  return std::move(attribution_);
+  using Kept = std::shared_ptr<const cudagraph::Attribution>;
+  if (attribution_ != nullptr || trace_.graph_nodes.empty())
+    return attribution_;
+  return kept_.Get<cudagraph::Attribution>(
+      "graph attribution", [&]() -> Result<Kept> {
+        return std::make_shared<const cudagraph::Attribution>(
+            cudagraph::AttributionOf(trace_, cudagraph::Annotate(context, {}),
+                                     {}));
+      });
 }
 
 Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
@@ -178,53 +177,21 @@ Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
   LAMINA_TRY(session->LoadData());
   LAMINA_ASSIGN(const auto markers, rules::MarkerTable::Load(session->data_));
   session->trace_ = std::move(trace);
+  session->input_ = session->MakeInput();
   AddMarkedModules(session->trace_, *markers);
   LAMINA_TRY(session->FindSteps(*markers));
   return session;
 }
 
-Result<std::shared_ptr<const cost::ModelSet>> Session::CostModels() {
-  if (models_ == nullptr) {
-    LAMINA_ASSIGN(models_, cost::ModelSet::Load(data_));
-  }
-  return models_;
+std::unique_ptr<analysis::Input> Session::MakeInput() const {
+  return std::make_unique<analysis::Input>(trace_, *catalog_, data_,
+                                           options_.device, options_.times);
 }
 
-Result<std::optional<cost::Device>> Session::FindDevice() {
-  LAMINA_ASSIGN(const auto devices, cost::DeviceSet::Load(data_));
-  if (!options_.device.empty()) {
-    LAMINA_ASSIGN(cost::Device device, devices->Find(options_.device));
-    return std::optional(std::move(device));
-  }
-  if (trace_.info.devices.empty()) return std::optional<cost::Device>();
-  const trace::DeviceInfo& info = trace_.info.devices[0];
-  cost::DeviceFacts facts;
-  facts.name = info.name;
-  if (info.memory_bytes != trace::kNoInt)
-    facts.memory_bytes = static_cast<double>(info.memory_bytes);
-  if (info.sm_count != trace::kNoInt)
-    facts.multiprocessors = static_cast<double>(info.sm_count);
-  if (info.compute_major != trace::kNoInt) {
-    facts.compute_capability = std::to_string(info.compute_major) + "." +
-                               std::to_string(info.compute_minor);
-  }
-  return devices->Match(facts);
-}
-
-Status Session::AddEfficiency(Derived& derived) {
-  const ScopedStage stage(options_.times, "costs");
-  LAMINA_ASSIGN(auto models, CostModels());
-  analysis::Efficiency efficiency;
-  LAMINA_ASSIGN(efficiency.device, FindDevice());
-  efficiency.costs = analysis::CostView::Build(
-      derived.tree, derived.steps, derived.device, std::move(models));
-  derived.efficiency = std::move(efficiency);
-  return {};
-}
-
-Result<analysis::Context*> Session::ContextFor(
+Result<const analysis::Context*> Session::ContextFor(
     tree::LinkMode link, bool python_stacks,
     const analysis::Settings& settings) {
+  const std::lock_guard making(mutex_);
   Derived* derived = nullptr;
   for (const auto& known : derived_) {
     if (known->link == link && known->python_stacks == python_stacks)
@@ -234,44 +201,21 @@ Result<analysis::Context*> Session::ContextFor(
     derived_.push_back(Derive(link, python_stacks));
     derived = derived_.back().get();
   }
-  for (const auto& context : derived->contexts) {
-    if (Same(context->settings, settings)) return context.get();
+  std::shared_ptr<const analysis::Facts<analysis::Context>> facts;
+  for (const Derived::View& view : derived->views) {
+    if (view.context->settings == settings) return view.context.get();
+    if (view.context->settings.SameFacts(settings)) facts = view.facts;
   }
-  if (settings.costs && !derived->efficiency)
-    LAMINA_TRY(AddEfficiency(*derived));
-  derived->contexts.push_back(std::make_unique<analysis::Context>(
-      analysis::Context{trace_, derived->tree, derived->modules, derived->steps,
-                        *catalog_, derived->device, settings,
-                        settings.costs ? &*derived->efficiency : nullptr}));
-  return derived->contexts.back().get();
-}
-
-Result<IdleView*> Session::MakeIdle(const analysis::Context& context) {
-  const auto of = std::find_if(
-      derived_.begin(), derived_.end(),
-      [&](const auto& derived) { return &derived->tree == &context.tree; });
-  LAMINA_CHECK(of != derived_.end());
-  std::unique_ptr<IdleView>& kept = (*of)->idle;
-  if (kept == nullptr) {
-    namespace host = analysis::host;
-    LAMINA_ASSIGN(const auto rules, host::LoadRules(data_));
-    auto view = std::make_unique<IdleView>(
-        IdleView{host::HostModel::Build(context, {}), {}, {}});
-    view->idle = host::FindIdle(view->model, *rules);
-    kept = std::move(view);  // whole: a stop leaves nothing
+  auto context = std::make_unique<analysis::Context>(
+      analysis::Context{*input_, trace_, derived->tree, derived->modules,
+                        derived->steps, *catalog_, derived->device, settings});
+  if (facts == nullptr) {
+    facts = std::make_shared<const analysis::Facts<analysis::Context>>(
+        *context, options_.times);
   }
-  return kept.get();
-}
-
-Result<const IdleView*> Session::IdleOf(const analysis::Context& context) {
-  return MakeIdle(context);
-}
-
-Result<const analysis::path::Graph*> Session::PathOf(
-    const analysis::Context& context) {
-  LAMINA_ASSIGN(IdleView* const view, MakeIdle(context));
-  if (!view->path) view->path = analysis::path::Graph::Build(view->model);
-  return &*view->path;
+  context->facts = facts.get();
+  derived->views.push_back({std::move(context), std::move(facts)});
+  return derived->views.back().context.get();
 }
 
 std::unique_ptr<Session::Derived> Session::Derive(tree::LinkMode link,
@@ -328,6 +272,23 @@ Result<ResultSet> Session::RunAnalyses(std::span<const std::string_view> names,
     all.Append(std::move(**result));
   }
   return all;
+}
+
+Result<std::shared_ptr<const ResultSet>> Session::Analysis(
+    std::string_view name, const Watch& watch) {
+  using Kept = std::shared_ptr<const ResultSet>;
+  return kept_.Get<ResultSet>(
+      "analysis " + std::string(name), [&]() -> Result<Kept> {
+        ReportOptions options;
+        options.threads = options_.threads;
+        options.recompute = name == "recompute";
+        LAMINA_ASSIGN(const analysis::Context* const context,
+                      ContextFor(tree::LinkMode::kAuto, options.recompute,
+                                 SettingsOf(options)));
+        const std::string_view names[] = {name};
+        LAMINA_ASSIGN(ResultSet result, RunAnalyses(names, *context, watch));
+        return std::make_shared<const ResultSet>(std::move(result));
+      });
 }
 
 }  // namespace lamina::engine

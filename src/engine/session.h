@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "analysis/analyses.h"
+#include "base/memo.h"
 #include "base/status.h"
+#include "base/stop.h"
 #include "base/timer.h"
 #include "compat/tracelens/sheets.h"
 #include "lamina/result.h"
@@ -27,14 +29,9 @@ namespace lamina::cudagraph {
 struct Attribution;
 }
 
-namespace lamina::analysis::path {
-class Graph;
-}
-
 namespace lamina::engine {
 
 class Origins;
-struct IdleView;
 
 struct OpenOptions {
   int threads = 1;
@@ -95,26 +92,28 @@ class Session {
   // What it was opened with.
   const std::vector<std::string>& captures() const { return options_.captures; }
 
-  // Cost models and devices, read on first use.
-  Result<std::shared_ptr<const cost::ModelSet>> CostModels();
-  // The device that rooflines are for; nothing when it is not known.
-  Result<std::optional<cost::Device>> FindDevice();
+  // The trace and its data files, and the facts that need no tree: cost models,
+  // the device (analysis/common/input.h).
+  const analysis::Input& input() const { return *input_; }
+  // Code of a compiler, for what its kernels compute: before the first
+  // question.
+  void UseCompiled(std::shared_ptr<const analysis::Input::Programs> programs) {
+    input_->compiled = std::move(programs);
+  }
+  // For what is made of the trace.
+  int threads() const { return options_.threads; }
 
-  // What analyses need, for one way of building the tree and some settings.
-  // Kept: the same is given again, and what others got stays as it was.
-  Result<analysis::Context*> ContextFor(tree::LinkMode link, bool python_stacks,
-                                        const analysis::Settings& settings);
+  // What analyses need, for one way of building the tree and some settings,
+  // with its facts. Kept: the same is given again, and what others got stays as
+  // it was. From any thread; who waits hears a stop.
+  Result<const analysis::Context*> ContextFor(
+      tree::LinkMode link, bool python_stacks,
+      const analysis::Settings& settings);
 
-  // Host and device together with the causes of idle time, and the graph of
-  // what waited for what; made once for each way of building the tree.
-  // `context` is one of ContextFor. Errors: data files that cannot be used.
-  Result<const IdleView*> IdleOf(const analysis::Context& context);
-  Result<const analysis::path::Graph*> PathOf(const analysis::Context& context);
-
-  // Hands over what replayed kernels were captured from: in the captures that
-  // were opened with the trace, or by the nodes that the trace itself records.
-  // Null when there is neither.
-  std::unique_ptr<cudagraph::Attribution> TakeGraphAttribution(
+  // What replayed kernels were captured from: in the captures that were opened
+  // with the trace, or by the nodes that the trace itself records. Null when
+  // there is neither.
+  Result<std::shared_ptr<const cudagraph::Attribution>> GraphAttribution(
       const analysis::Context& context);
 
   // Runs analyses in parallel and joins their results in the order given.
@@ -122,6 +121,13 @@ class Session {
   Result<ResultSet> RunAnalyses(std::span<const std::string_view> names,
                                 const analysis::Context& context,
                                 const Watch& watch = {});
+  // Of one analysis, as a report without options shows it: run once and kept.
+  // What was stopped is run by whoever asks next.
+  Result<std::shared_ptr<const ResultSet>> Analysis(std::string_view name,
+                                                    const Watch& watch = {});
+  // What others make of the trace and want to keep with it, by a key that says
+  // whose it is ("report", "rows of kernel").
+  Memo& kept() { return kept_; }
 
  private:
   struct Derived;
@@ -130,8 +136,7 @@ class Session {
   static Result<std::unique_ptr<Session>> Read(const std::string& path,
                                                const OpenOptions& options);
   Status LoadData();
-  Status AddEfficiency(Derived& derived);
-  Result<IdleView*> MakeIdle(const analysis::Context& context);
+  std::unique_ptr<analysis::Input> MakeInput() const;
   std::unique_ptr<Derived> Derive(tree::LinkMode link, bool python_stacks);
   Status MergeCaptures();
   Status FindSteps(const rules::MarkerTable& markers);
@@ -141,9 +146,11 @@ class Session {
   rules::DataSet data_;
   tree::StepRanges step_ranges_;
   std::shared_ptr<const rules::Catalog> catalog_;
-  std::shared_ptr<const cost::ModelSet> models_;
+  std::unique_ptr<analysis::Input> input_;
+  StoppableMutex mutex_;  // of derived_
   std::vector<std::unique_ptr<Derived>> derived_;
-  std::unique_ptr<cudagraph::Attribution> attribution_;
+  std::shared_ptr<const cudagraph::Attribution> attribution_;  // of captures
+  Memo kept_;
 
  public:
   ~Session();

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "analysis/host/idle.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -102,9 +103,9 @@ double Score(const Finding& f) {
 
 class Run {
  public:
-  Run(std::shared_ptr<sql::Source> source, std::shared_ptr<const RuleSet> rules,
-      const Options& options)
-      : source_(std::move(source)), options_(options) {
+  Run(std::shared_ptr<engine::Session> session,
+      std::shared_ptr<const RuleSet> rules, const Options& options)
+      : session_(std::move(session)), options_(options) {
     out_.rules = std::move(rules);
   }
 
@@ -189,9 +190,9 @@ class Run {
 
   int Threads() const {
     if (world_ != nullptr ||
-        view_->model.trace().slices.size() < options_.slices_for_threads)
+        model_->trace().slices.size() < options_.slices_for_threads)
       return 1;
-    const int threads = source_->threads();
+    const int threads = session_->threads();
     return std::min(threads > 0 ? threads : DefaultThreads(), kMostThreads);
   }
 
@@ -199,31 +200,33 @@ class Run {
     sql::DatabaseOptions open;
     open.listed = false;
     sql::SchemaInput input;
-    input.sources = {source_};
+    input.sources = {session_};
     return sql::Database::Open({input}, open);
   }
 
   Status Open() {
-    LAMINA_ASSIGN(view_, source_->Host());
+    const sql::Asked asked{*session_, {}};
+    LAMINA_ASSIGN(model_, asked.Get<analysis::host::HostModel>());
+    LAMINA_ASSIGN(idle_, asked.Get<analysis::host::Idle>());
     LAMINA_ASSIGN(database_, OpenTables());
-    const auto& model = view_->model;
+    const auto& model = *model_;
     std::vector<IntervalSet> idle(model.devices().size());
     for (const auto& device : model.devices())
       out_.device_names.push_back(device.name);
-    for (const auto& gap : view_->idle.gaps) {
+    for (const auto& gap : idle_->gaps) {
       idle[gap.device].AppendSorted(
           {gap.interval.start_ns - model.trace().first_ns,
            gap.interval.end_ns - model.trace().first_ns});
     }
-    for (const auto& sum : view_->idle.devices) {
+    for (const auto& sum : idle_->devices) {
       out_.window_ns = std::max(out_.window_ns, sum.span_ns);
       out_.idle_ns += sum.idle_ns();
       out_.busy_ns += sum.busy_ns;
     }
     int64_t busiest_ns = 0;
-    for (const auto& sum : view_->idle.devices)
+    for (const auto& sum : idle_->devices)
       busiest_ns = std::max(busiest_ns, sum.busy_ns);
-    for (const auto& sum : view_->idle.devices) {
+    for (const auto& sum : idle_->devices) {
       used_.push_back(static_cast<double>(sum.busy_ns) >=
                       kUsedShare * static_cast<double>(busiest_ns));
     }
@@ -247,7 +250,7 @@ class Run {
       return static_cast<int>(at - table->columns.begin());
     };
     const int uid = column("uid"), own = column("own_ns");
-    LAMINA_ASSIGN(const auto rows, source_->Open(*table));
+    LAMINA_ASSIGN(const auto rows, sql::OpenRows(*session_, *table));
     LAMINA_TRY(rows->Prepare(uint64_t{1} << uid | uint64_t{1} << own));
     Ledger::EventTimes out;
     out.reserve(rows->size());
@@ -319,7 +322,7 @@ class Run {
     };
     set("linked_share", share_of_kernels("linked_time_ns"));
     set_int("python_frames", recorded["python_frames"]);
-    LAMINA_ASSIGN(const auto device, source_->Device());
+    LAMINA_ASSIGN(const cost::Device* const device, session_->input().Device());
     const double recorded_sms =
         static_cast<double>(tables[2].At(0, 0).integer());
     set("sms", recorded_sms > 0 ? recorded_sms
@@ -354,7 +357,7 @@ class Run {
     has_["three_steps"] = steady >= 3;
     has_["shapes"] = recorded["record_shapes"] > 0;
     has_["stacks"] = recorded["with_stack"] > 0;
-    has_["device_spec"] = device.has_value();
+    has_["device_spec"] = device != nullptr;
     has_["memory_series"] = recorded["profile_memory"] > 0;
     LAMINA_ASSIGN(
         const auto grid,
@@ -537,12 +540,12 @@ class Run {
   void FindGaps() {
     if (!gap_before_.empty()) return;
     namespace host = analysis::host;
-    const auto& trace = view_->model.trace();
-    for (const host::Part& part : view_->idle.parts) {
+    const auto& trace = model_->trace();
+    for (const host::Part& part : idle_->parts) {
       if (part.cause != host::Cause::kKernelWait &&
           part.cause != host::Cause::kGraph)
         continue;
-      const host::Gap& gap = view_->idle.gaps[part.gap];
+      const host::Gap& gap = idle_->gaps[part.gap];
       gap_before_[trace.Uid(gap.next)] = {
           gap.device, part.start_ns - trace.first_ns, part.length_ns, -1, 0};
     }
@@ -822,9 +825,9 @@ class Run {
 
   // The work that ended the gap in which a span lies.
   std::optional<uint32_t> Ended(const Claim& claim) const {
-    if (view_ == nullptr) return std::nullopt;
-    const auto& trace = view_->model.trace();
-    const auto& gaps = view_->idle.gaps;
+    if (idle_ == nullptr) return std::nullopt;
+    const auto& trace = model_->trace();
+    const auto& gaps = idle_->gaps;
     const auto key = std::pair(claim.device, claim.start_ns + trace.first_ns);
     auto it = std::partition_point(
         gaps.begin(), gaps.end(), [&](const analysis::host::Gap& gap) {
@@ -879,7 +882,7 @@ class Run {
     CapConfidence(out_.runs, all);
     std::map<std::string, int64_t> alone;
     if (world_ == nullptr) {
-      LAMINA_ASSIGN(alone, AskPath(*source_, options_.min_share, out_));
+      LAMINA_ASSIGN(alone, AskPath(*session_, options_.min_share, out_));
     }
     for (Finding& f : all) SetShare(f);
     const auto order = [](const Finding& a, const Finding& b) {
@@ -906,7 +909,7 @@ class Run {
       }
     }
     if (world_ == nullptr) {
-      LAMINA_TRY(AskPathInOrder(*source_, alone, out_));
+      LAMINA_TRY(AskPathInOrder(*session_, alone, out_));
     } else {
       for (Finding& f : all) f.gain_after_ns = f.gain_ns;
     }
@@ -958,10 +961,11 @@ class Run {
     all = std::move(out);
   }
 
-  std::shared_ptr<sql::Source> source_;
+  std::shared_ptr<engine::Session> session_;
   const World* world_ = nullptr;  // in its place
   const Options& options_;
-  const engine::IdleView* view_ = nullptr;
+  const analysis::host::HostModel* model_ = nullptr;
+  const analysis::host::Idle* idle_ = nullptr;
   // That of the caller: rules are asked on other threads, too.
   const StopFlag* const stop_ = StopOfThread();
   std::unique_ptr<sql::Database> database_;
@@ -1007,10 +1011,10 @@ void CapConfidence(const std::vector<RuleRun>& runs,
   }
 }
 
-Result<Diagnosis> Diagnose(std::shared_ptr<sql::Source> source,
+Result<Diagnosis> Diagnose(std::shared_ptr<engine::Session> session,
                            std::shared_ptr<const RuleSet> rules,
                            const Options& options) {
-  return Run(std::move(source), std::move(rules), options).All();
+  return Run(std::move(session), std::move(rules), options).All();
 }
 
 Diagnosis DiagnoseWorld(const World& world,

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/timer.h"
+#include "engine/session.h"
 #include "findings/ledger.h"
 #include "findings/rule.h"
 #include "lamina/result.h"
-#include "sql/source.h"
 
 namespace lamina::findings {
 
@@ -101,7 +101,7 @@ struct Diagnosis {
 };
 
 // Errors: a trace that cannot be read. A rule that fails is a row of `runs`.
-Result<Diagnosis> Diagnose(std::shared_ptr<sql::Source> source,
+Result<Diagnosis> Diagnose(std::shared_ptr<engine::Session> session,
                            std::shared_ptr<const RuleSet> rules,
                            const Options& options);
 

@@ -25,7 +25,7 @@ std::vector<std::string> TextsOf(const std::string& sample, int threads) {
   options.min_share = 0;
   options.slices_for_threads = 0;
   const auto diagnosis =
-      Diagnose(std::make_shared<sql::Source>(
+      Diagnose(*engine::Session::Open(
                    std::string(LAMINA_SOURCE_DIR "/samples/") + sample, open),
                *rules, options);
   EXPECT_TRUE(diagnosis.has_value());

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/path/what_if.h"
+#include "sql/table_def.h"
 
 namespace lamina::findings {
 namespace {
@@ -59,7 +60,7 @@ class DeviceNodes {
   absl::flat_hash_map<int64_t, uint32_t> node_;
 };
 
-Result<const path::Graph*> GraphFor(sql::Source& source,
+Result<const path::Graph*> GraphFor(engine::Session& session,
                                     const Diagnosis& diagnosis,
                                     double min_share) {
   const double least = min_share * static_cast<double>(diagnosis.window_ns);
@@ -69,18 +70,20 @@ Result<const path::Graph*> GraphFor(sql::Source& source,
                                         static_cast<double>(f.gain_ns) >= least;
                                });
   if (!any) return nullptr;
-  LAMINA_ASSIGN(const path::Graph* const graph, source.PathGraph());
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                (sql::Asked{session, {}}.Context()));
+  LAMINA_ASSIGN(const path::Graph* const graph, context->Get<path::Graph>());
   return graph->sink() == path::kNoNode ? nullptr : graph;
 }
 
 }  // namespace
 
-Result<std::map<std::string, int64_t>> AskPath(sql::Source& source,
+Result<std::map<std::string, int64_t>> AskPath(engine::Session& session,
                                                double min_share,
                                                Diagnosis& diagnosis) {
   std::map<std::string, int64_t> alone;
   LAMINA_ASSIGN(const path::Graph* const graph,
-                GraphFor(source, diagnosis, min_share));
+                GraphFor(session, diagnosis, min_share));
   if (graph == nullptr) return alone;
   const DeviceNodes nodes(*graph);
   const auto least = static_cast<int64_t>(
@@ -111,12 +114,12 @@ Result<std::map<std::string, int64_t>> AskPath(sql::Source& source,
   return alone;
 }
 
-Status AskPathInOrder(sql::Source& source,
+Status AskPathInOrder(engine::Session& session,
                       const std::map<std::string, int64_t>& alone,
                       Diagnosis& diagnosis) {
   for (Finding& f : diagnosis.findings) f.gain_after_ns = f.gain_ns;
   LAMINA_ASSIGN(const path::Graph* const graph,
-                GraphFor(source, diagnosis, 0.01));
+                GraphFor(session, diagnosis, 0.01));
   if (graph == nullptr) return {};
   const DeviceNodes nodes(*graph);
   std::vector<const Finding*> fixed;

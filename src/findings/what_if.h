@@ -17,13 +17,13 @@ namespace lamina::findings {
 // they are where no finding owns busy time of at least `min_share`, or the
 // path has no end. Gives what the path saves of those that it was asked for, by
 // the id of the finding. O(nodes of the path) per finding.
-Result<std::map<std::string, int64_t>> AskPath(sql::Source& source,
+Result<std::map<std::string, int64_t>> AskPath(engine::Session& session,
                                                double min_share,
                                                Diagnosis& diagnosis);
 
 // Fills gain_after_ns: what a finding saves when those before it in the list
 // are fixed. The list is in its final order. `alone`: what AskPath() gave.
-Status AskPathInOrder(sql::Source& source,
+Status AskPathInOrder(engine::Session& session,
                       const std::map<std::string, int64_t>& alone,
                       Diagnosis& diagnosis);
 

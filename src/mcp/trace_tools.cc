@@ -108,7 +108,7 @@ Outcome OpenTrace(const Workshop& workshop, const Call& call) {
   LAMINA_ASSIGN(const auto source,
                 workshop.traces->Open(shown, workshop.OpeningFor(call)));
   const std::string handle = workshop.inputs->HandleOf(path);
-  LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
+  const trace::Trace* const trace = &source->trace();
   engine::Watch watch;
   watch.stop = call.stop;
   std::optional<int64_t> steps;

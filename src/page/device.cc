@@ -104,9 +104,12 @@ class DeviceMembers {
   }
 
   void Ops(const Document& document) {
-    if (context_.efficiency == nullptr) return;
+    if (document.result.Find("op_efficiency") == nullptr) return;
     const RowsByUid rows(document, "op_efficiency");
-    const analysis::CostView& view = *context_.efficiency->costs;
+    // The table was made of it.
+    const auto efficiency = context_.Get<analysis::Efficiency>();
+    LAMINA_CHECK(efficiency);
+    const analysis::CostView& view = *(*efficiency)->costs;
     for (const analysis::CostView::Group& group : view.groups()) {
       const int64_t row =
           rows.Find(trace_.Uid(context_.tree.slice(group.first)));

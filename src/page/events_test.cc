@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "engine/found_layers.h"
 #include "engine/report.h"
 #include "engine/session.h"
 #include "render/html/columns_testing.h"
@@ -41,10 +40,15 @@ class PageEventsTest : public testing::TestWithParam<const char*> {
                                         engine::SettingsOf(report_));
     ASSERT_TRUE(context);
     context_ = *context;
-    auto layers = engine::FindLayers(*session_, *context_);
+    const auto layers = context_->Get<analysis::layers::LayerModel>();
     ASSERT_TRUE(layers);
-    layers_ = std::move(layers->model);
-    document_.result.Append(std::move(layers->tables));
+    layers_ = **layers;
+    const auto rules = context_->Get<analysis::layers::LayerRules>();
+    ASSERT_TRUE(rules);
+    auto tables =
+        analysis::layers::LayerTables(*context_, *(*rules)->rules, layers_, {});
+    ASSERT_TRUE(tables);
+    document_.result.Append(*std::move(tables));
     rows_ = DeviceRows(*context_, layers_, document_);
   }
 
@@ -64,7 +68,7 @@ class PageEventsTest : public testing::TestWithParam<const char*> {
   ReportOptions report_;
   std::unique_ptr<engine::Session> session_;
   Document document_;
-  analysis::Context* context_ = nullptr;
+  const analysis::Context* context_ = nullptr;
   analysis::layers::LayerModel layers_;
   std::vector<DeviceRow> rows_;
 };

@@ -10,13 +10,12 @@
 #include <optional>
 #include <set>
 
+#include "analysis/host/tables.h"
 #include "analysis/layers/variants.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/writer.h"
 #include "compare/cudagraph/attribution.h"
-#include "engine/found_layers.h"
-#include "engine/idle_report.h"
 #include "page/events.h"
 #include "page/rules.h"
 #include "page/where.h"
@@ -36,7 +35,7 @@ constexpr uint64_t kKindsOfThinRows = 3;  // single, merged, buckets
 
 // The peaks of the device as a JSON object, for the roofs of the drawing.
 Result<std::string> DeviceJson(engine::Session& session, const Table* ops) {
-  LAMINA_ASSIGN(const auto device, session.FindDevice());
+  LAMINA_ASSIGN(const cost::Device* const device, session.input().Device());
   if (!device) return std::string("null");
   std::set<std::string> specs;
   for (size_t row = 0; ops != nullptr && row < ops->rows(); ++row) {
@@ -194,6 +193,17 @@ std::vector<render::PageCommand> Commands(
   return commands;
 }
 
+// The session keeps its own for the next page.
+Table CopyOf(const Table& table) {
+  Table copy(table.schema());
+  std::vector<Value> row(table.columns());
+  for (size_t r = 0; r < table.rows(); ++r) {
+    for (size_t c = 0; c < row.size(); ++c) row[c] = table.At(r, c);
+    copy.AddRow(row);
+  }
+  return copy;
+}
+
 }  // namespace
 
 void KeepEventTables(Document& document) {
@@ -206,19 +216,23 @@ void KeepEventTables(Document& document) {
 
 Status WritePage(engine::Session& session, Document& document,
                  const PageOptions& options) {
-  LAMINA_ASSIGN(analysis::Context* const context,
+  LAMINA_ASSIGN(const analysis::Context* const context,
                 session.ContextFor(options.link, options.python_stacks,
                                    options.settings));
-  LAMINA_ASSIGN(engine::FoundLayers layers,
-                FindLayers(session, *context, options.layers));
-  LAMINA_TRY(engine::AddLayerVerdicts(session, *context, layers.tables));
+  LAMINA_ASSIGN(const auto* const known,
+                context->Get<analysis::layers::LayerRules>());
+  const analysis::layers::Rules& rules = *known->rules;
+  const analysis::layers::LayerModel layers =
+      analysis::layers::FindLayers(*context, rules, options.layers);
+  LAMINA_ASSIGN(ResultSet tables, analysis::layers::LayerTables(
+                                      *context, rules, layers, options.layers));
   analysis::layers::VariantKernels variants =
       analysis::layers::FindVariantKernels(
-          {*context, *layers.rules, layers.model, options.layers});
+          {*context, rules, layers, options.layers});
   std::vector<render::PageCommand> commands =
-      Commands(options.commands, session.trace(), document.result,
-               layers.tables, variants.table);
-  document.result.Append(std::move(layers.tables));
+      Commands(options.commands, session.trace(), document.result, tables,
+               variants.table);
+  document.result.Append(std::move(tables));
   if (document.result.Find(variants.table.name()) == nullptr)
     document.result.tables.push_back(std::move(variants.table));
 
@@ -231,14 +245,18 @@ Status WritePage(engine::Session& session, Document& document,
     });
   }
 
-  LAMINA_ASSIGN(Table gaps,
-                engine::LongestIdleGaps(session, *context, kMostGaps));
-  document.result.tables.push_back(std::move(gaps));
+  LAMINA_ASSIGN(const auto* const host_model,
+                context->Get<analysis::host::HostModel>());
+  LAMINA_ASSIGN(const auto* const idle, context->Get<analysis::host::Idle>());
+  analysis::host::TableOptions gaps;
+  gaps.top = kMostGaps;
+  document.result.tables.push_back(
+      analysis::host::IdleGapsTable(*host_model, *idle, gaps));
   const trace::Trace& trace = session.trace();
-  std::vector<DeviceRow> rows = DeviceRows(*context, layers.model, document);
-  const auto graphs = session.TakeGraphAttribution(*context);
+  std::vector<DeviceRow> rows = DeviceRows(*context, layers, document);
+  LAMINA_ASSIGN(const auto graphs, session.GraphAttribution(*context));
   if (graphs != nullptr)
-    document.result.tables.push_back(std::move(graphs->table));
+    document.result.tables.push_back(CopyOf(graphs->table));
   FamilyRuleRows families = FindFamilyRules(*context);
   document.result.tables.push_back(std::move(families.table));
   for (DeviceRow& row : rows) {

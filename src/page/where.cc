@@ -12,7 +12,6 @@
 #include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/text.h"
-#include "engine/found_layers.h"
 #include "engine/report.h"
 #include "page/device.h"
 #include "rules/document.h"
@@ -343,19 +342,27 @@ Result<std::vector<bool>> FindWhere(engine::Session& session,
     LAMINA_TRY(ParseCondition(text).map([](const Condition&) {}));
   ReportOptions report;
   report.threads = threads;
-  LAMINA_ASSIGN(analysis::Context* const context,
+  LAMINA_ASSIGN(const analysis::Context* const context,
                 session.ContextFor(tree::LinkMode::kAuto, false,
                                    engine::SettingsOf(report)));
   constexpr std::string_view kAnalyses[] = {"kernels", "modules", "steps",
                                             "efficiency"};
   Document document;
   LAMINA_ASSIGN(document.result, session.RunAnalyses(kAnalyses, *context));
-  LAMINA_ASSIGN(engine::FoundLayers layers, FindLayers(session, *context));
-  document.result.Append(std::move(layers.tables));
+  LAMINA_ASSIGN(const auto* const known,
+                context->Get<analysis::layers::LayerRules>());
+  LAMINA_ASSIGN(const auto* const layers,
+                context->Get<analysis::layers::LayerModel>());
+  analysis::layers::Options wanted;
+  wanted.verdicts = false;
+  LAMINA_ASSIGN(
+      ResultSet tables,
+      analysis::layers::LayerTables(*context, *known->rules, *layers, wanted));
+  document.result.Append(std::move(tables));
 
   LAMINA_ASSIGN(const Where where, MakeWhere(*context, document, conditions));
   std::vector<bool> out(session.trace().slices.size());
-  for (const DeviceRow& row : DeviceRows(*context, layers.model, document)) {
+  for (const DeviceRow& row : DeviceRows(*context, *layers, document)) {
     if (!where.test || where.test(row)) out[row.slice.value] = true;
   }
   return out;

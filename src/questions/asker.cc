@@ -93,20 +93,6 @@ Asker::OpenRank() const {
   };
 }
 
-Result<std::shared_ptr<sql::Source>> Asker::OpenSource(
-    const std::string& path) {
-  const bool plain = traces != nullptr && captures == traces->captures &&
-                     rules_dir == traces->rules_dir && origins == nullptr &&
-                     step.empty() && range.empty();
-  if (plain) {
-    LAMINA_ASSIGN(auto source, traces->open(path));
-    LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
-    SayLosses(path, trace::FindLosses(trace->diagnostics));
-    return source;
-  }
-  return std::make_shared<sql::Source>(path, Open());
-}
-
 Result<std::shared_ptr<engine::Session>> Asker::OpenTrace(
     const std::string& path) {
   return OpenTrace(path, Open());
@@ -126,17 +112,9 @@ Result<std::shared_ptr<engine::Session>> Asker::OpenTrace(
                   engine::Session::Open(path, open));
     return own;
   }
-  struct Held {
-    std::shared_ptr<sql::Source> source;
-    std::unique_lock<StoppableMutex> lock;
-  };
-  LAMINA_ASSIGN(auto source, traces->open(path));
-  LAMINA_ASSIGN(engine::Session* const session, source->session());
-  auto held = std::make_shared<Held>();
+  LAMINA_ASSIGN(auto session, traces->open(path));
   SayLosses(path, trace::FindLosses(session->trace().diagnostics));
-  held->lock = source->Lock();
-  held->source = std::move(source);
-  return std::shared_ptr<engine::Session>(std::move(held), session);
+  return session;
 }
 
 void Asker::SayLosses(const std::string& path, const trace::Losses& losses) {

@@ -18,7 +18,6 @@
 #include "lamina/result.h"
 #include "questions/answer.h"
 #include "questions/description.h"
-#include "sql/source.h"
 #include "trace/losses.h"
 
 namespace lamina::questions {
@@ -40,7 +39,8 @@ struct OpenedTraces {
   std::vector<std::string> captures;
   bool captured_frames = false;
   // A trace that is open, or is opened now. May be called from many threads.
-  std::function<Result<std::shared_ptr<sql::Source>>(const std::string& path)>
+  std::function<Result<std::shared_ptr<engine::Session>>(
+      const std::string& path)>
       open;
 };
 
@@ -95,8 +95,7 @@ struct Asker {
   bool Complete() const { return top == 0 && only.empty(); }
   engine::OpenOptions Open();
   // A trace to ask: that which is open, where nothing but the trace itself is
-  // asked for, else opened now. Nobody else asks it while it is held, on one
-  // thread.
+  // asked for, else opened now.
   Result<std::shared_ptr<engine::Session>> OpenTrace(const std::string& path);
   Result<std::shared_ptr<engine::Session>> OpenTrace(
       const std::string& path, const engine::OpenOptions& open);
@@ -106,8 +105,6 @@ struct Asker {
       const std::string& path, uint64_t file_number,
       const engine::OpenOptions& open)>
   OpenRank() const;
-  // The same for SQL, which is opened when it is first asked.
-  Result<std::shared_ptr<sql::Source>> OpenSource(const std::string& path);
   // Says once of each input what of it could not be used.
   void SayLosses(const std::string& path, const trace::Losses& losses);
   // The same for any warning, and for what is none.

@@ -185,8 +185,8 @@ Result<findings::Diagnosis> DiagnoseAll(
     const std::shared_ptr<const findings::RuleSet>& rules,
     const findings::Options& run) {
   if (files.size() == 1) {
-    LAMINA_ASSIGN(auto source, asker.OpenSource(files[0]));
-    return findings::Diagnose(std::move(source), rules, run);
+    LAMINA_ASSIGN(auto session, asker.OpenTrace(files[0]));
+    return findings::Diagnose(std::move(session), rules, run);
   }
   dist::LoadOptions load;
   load.threads = asker.ThreadCount();
@@ -194,7 +194,7 @@ Result<findings::Diagnosis> DiagnoseAll(
   load.origins = asker.origins;
   LAMINA_ASSIGN(load.catalog,
                 rules::Catalog::Load(rules::DataSet(asker.rules_dir)));
-  std::vector<std::shared_ptr<sql::Source>> open(files.size());
+  std::vector<std::shared_ptr<engine::Session>> open(files.size());
   std::mutex mutex;
   uint64_t bytes = 0;
   engine::OpenOptions open_one = asker.Open();
@@ -209,12 +209,12 @@ Result<findings::Diagnosis> DiagnoseAll(
     if (asker.traces != nullptr) return asker.OpenTrace(file);
     engine::OpenOptions how = open_one;
     how.threads = given.threads;
-    auto source = std::make_shared<sql::Source>(file, std::move(how));
-    LAMINA_ASSIGN(engine::Session* const session, source->session());
+    LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
+                  engine::Session::Open(file, how));
     const std::lock_guard lock(mutex);
     bytes += session->trace().info.input_bytes;
-    if (bytes <= kMostOpenBytes) open[number] = source;
-    return std::shared_ptr<engine::Session>(std::move(source), session);
+    if (bytes <= kMostOpenBytes) open[number] = session;
+    return session;
   };
   findings::JobDiagnosis job = findings::DiagnoseJob(files, load, rules, run);
   std::vector<std::pair<int64_t, findings::Diagnosis>> ranks;
@@ -222,16 +222,16 @@ Result<findings::Diagnosis> DiagnoseAll(
   findings::Options each = run;
   each.only.clear();
   for (size_t i = 0; i < files.size(); ++i) {
-    auto source = std::move(open[i]);
-    if (source == nullptr) {
-      LAMINA_ASSIGN(source, asker.OpenSource(files[i]));
+    auto session = std::move(open[i]);
+    if (session == nullptr) {
+      LAMINA_ASSIGN(session, asker.OpenTrace(files[i]));
     }
-    LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
+    const trace::Trace& trace = session->trace();
     const int64_t rank =
-        engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i));
-    asker.SayLosses(files[i], trace::FindLosses(trace->diagnostics));
+        engine::RankOf(trace, files[i]).value_or(static_cast<int64_t>(i));
+    asker.SayLosses(files[i], trace::FindLosses(trace.diagnostics));
     each.taken = std::move(job.taken[i]);
-    LAMINA_ASSIGN(auto one, findings::Diagnose(source, rules, each));
+    LAMINA_ASSIGN(auto one, findings::Diagnose(session, rules, each));
     ranks.emplace_back(rank, std::move(one));
   }
   std::stable_sort(

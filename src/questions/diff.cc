@@ -59,7 +59,7 @@ Result<std::vector<Comparison>> CompareReports(
 // Two traces that are open, for a page with their events. Of more traces only
 // the tables are kept.
 struct OpenPair {
-  std::shared_ptr<sql::Source> first, second;
+  std::shared_ptr<engine::Session> first, second;
   const analysis::Context* a = nullptr;
   const analysis::Context* b = nullptr;
   std::shared_ptr<const analysis::layers::Rules> rules;
@@ -70,18 +70,20 @@ Result<std::vector<Comparison>> CompareTraces(
     Asker& asker, OpenPair& pair) {
   LAMINA_ASSIGN(pair.rules,
                 analysis::layers::LoadRules(rules::DataSet(asker.rules_dir)));
-  LAMINA_ASSIGN(pair.first, asker.OpenSource(paths[0]));
-  LAMINA_ASSIGN(const trace::Trace* const first, pair.first->trace());
+  LAMINA_ASSIGN(pair.first, asker.OpenTrace(paths[0]));
+  const trace::Trace& first = pair.first->trace();
+  analysis::Settings settings;
+  settings.threads = asker.ThreadCount();
   std::vector<Comparison> out;
   for (size_t i = 1; i < paths.size(); ++i) {
-    LAMINA_ASSIGN(auto other, asker.OpenSource(paths[i]));
-    LAMINA_ASSIGN(const trace::Trace* const second, other->trace());
-    const bool python = analysis::diff::NeedsPythonStacks(*first, options) &&
-                        analysis::diff::NeedsPythonStacks(*second, options);
-    // Neither is held while the other is asked: somebody else may compare them
-    // the other way round.
-    LAMINA_ASSIGN(pair.a, pair.first->Context(python));
-    LAMINA_ASSIGN(pair.b, other->Context(python));
+    LAMINA_ASSIGN(auto other, asker.OpenTrace(paths[i]));
+    const bool python =
+        analysis::diff::NeedsPythonStacks(first, options) &&
+        analysis::diff::NeedsPythonStacks(other->trace(), options);
+    LAMINA_ASSIGN(pair.a, pair.first->ContextFor(tree::LinkMode::kAuto, python,
+                                                 settings));
+    LAMINA_ASSIGN(pair.b,
+                  other->ContextFor(tree::LinkMode::kAuto, python, settings));
     options.letter = static_cast<char>('A' + i);
     const ScopedStage stage(&asker.times, "compare");
     out.push_back(
@@ -103,9 +105,9 @@ Result<Answer> RunFindings(const DiffParams& options, Asker& asker) {
   run.all = true;
   findings::Diagnosis diagnoses[2];
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    LAMINA_ASSIGN(auto source, asker.OpenSource(options.traces[i]));
+    LAMINA_ASSIGN(auto session, asker.OpenTrace(options.traces[i]));
     LAMINA_ASSIGN(diagnoses[i],
-                  findings::Diagnose(std::move(source), rules, run));
+                  findings::Diagnose(std::move(session), rules, run));
   }
   Document document;
   document.command = "diff";

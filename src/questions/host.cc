@@ -11,13 +11,10 @@
 
 #include "analysis/host/counters.h"
 #include "analysis/host/sequences.h"
-#include "analysis/host/tables.h"
+#include "analysis/host_tables/tables.h"
 #include "base/parallel.h"
 #include "dist/rank_times.h"
 #include "engine/find_traces.h"
-#include "engine/found_layers.h"
-#include "engine/host_tables.h"
-#include "engine/link_peaks.h"
 #include "engine/report.h"
 #include "questions/bodies.h"
 
@@ -25,6 +22,7 @@ namespace lamina::questions {
 namespace {
 
 namespace host = analysis::host;
+namespace host_tables = analysis::host_tables;
 
 struct Options {
   std::string trace;
@@ -50,37 +48,6 @@ Result<std::optional<uint32_t>> FindStep(const tree::Steps& steps,
                                    " to " + std::to_string(all.back().number)));
 }
 
-// What other analyses know of the trace, made when it is asked for; from any
-// thread.
-class Sources {
- public:
-  Sources(const engine::Session& session, const analysis::Context& context)
-      : session_(session), context_(context) {}
-
-  Result<const analysis::layers::LayerModel*> Layers() {
-    const std::lock_guard lock(mutex_);
-    if (!layers_) {
-      LAMINA_ASSIGN(layers_, engine::FindLayers(session_, context_));
-    }
-    return &layers_->model;
-  }
-  engine::HostSources Of(const host::HostModel& model) {
-    return {[this] { return Layers(); },
-            [this, &model]() -> Result<const analysis::path::Graph*> {
-              const std::lock_guard lock(mutex_);
-              if (!path_) path_ = analysis::path::Graph::Build(model);
-              return &*path_;
-            }};
-  }
-
- private:
-  const engine::Session& session_;
-  const analysis::Context& context_;
-  std::mutex mutex_;
-  std::optional<engine::FoundLayers> layers_;
-  std::optional<analysis::path::Graph> path_;
-};
-
 bool Names(const std::vector<std::string>& only,
            std::span<const std::string_view> tables) {
   return std::any_of(only.begin(), only.end(), [&](const std::string& name) {
@@ -88,64 +55,43 @@ bool Names(const std::vector<std::string>& only,
   });
 }
 
-// What is known from elsewhere than the trace.
-struct Beside {
-  host::LinkPeaks peaks;
-  host::RankTimesOf ranks;
-};
 // The tables that are asked for, in the order of the list, and what is made
-// with them.
-Result<ResultSet> MakeTables(const engine::Session& session,
-                             const host::HostModel& model,
-                             const host::Idle& idle,
+// with them. `ranks`: what other ranks say of collectives.
+Result<ResultSet> MakeTables(const analysis::Context& context,
                              const host::TableOptions& options,
-                             const Beside& beside, Sources& others,
+                             host::RankTimesOf ranks,
                              const std::vector<std::string>& only) {
-  const engine::HostSources sources = others.Of(model);
   const auto has = [&](std::initializer_list<std::string_view> names) {
     return only.empty() || Names(only, names);
   };
+  LAMINA_ASSIGN(const auto* const model, context.Get<host::HostModel>());
+  LAMINA_ASSIGN(const auto* const idle, context.Get<host::Idle>());
   struct Group {
     std::vector<Schema> schemas;
     std::function<Result<ResultSet>()> make;
   };
   const Group groups[] = {
       {host::IdleSchemas(),
-       [&] { return host::IdleTables(model, idle, options); }},
+       [&] { return host::IdleTables(*model, *idle, options); }},
       {host::LaunchSchemas(),
        [&] {
          // Finding layers takes as long as all else here: only where a row
          // per launch is asked for, or layers are.
-         return engine::LaunchTables(
-             model, options, sources,
+         return host_tables::LaunchTables(
+             context, options,
              options.by == "layer" ||
                  (options.events && has({"launch_events"})));
        }},
       {host::SequenceSchemas(),
-       [&]() -> Result<ResultSet> {
-         LAMINA_ASSIGN(Table table,
-                       engine::SequencesTable(session, model, idle, sources));
-         ResultSet result;
-         result.tables.push_back(std::move(table));
-         return result;
-       }},
+       [&] { return host_tables::SequenceTables(context); }},
       {host::TransferSchemas(),
        [&] {
-         return engine::TransferTables(model, beside.peaks, sources,
-                                       options.events, beside.ranks);
+         return host_tables::TransferTables(context, options.events,
+                                            std::move(ranks));
        }},
       {host::CounterSchemas(),
-       [&]() -> Result<ResultSet> {
-         LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session.data()));
-         return host::CounterTables(model, *metrics, options.events);
-       }},
-      {host::RangeSchemas(),
-       [&]() -> Result<ResultSet> {
-         ResultSet result = host::RangeTables(model);
-         LAMINA_ASSIGN(auto steps, engine::StepTables(model, idle, sources));
-         result.Append(std::move(steps));
-         return result;
-       }},
+       [&] { return host_tables::CounterTables(context, options.events); }},
+      {host::RangeSchemas(), [&] { return host_tables::RangeTables(context); }},
   };
   constexpr size_t kGroups = std::size(groups);
   std::array<bool, kGroups> wanted{};
@@ -155,7 +101,7 @@ Result<ResultSet> MakeTables(const engine::Session& session,
     wanted[g] = only.empty() || Names(only, names);
   }
   std::array<Result<ResultSet>, kGroups> made;
-  ParallelFor(model.context().settings.threads, kGroups, [&](size_t g) {
+  ParallelFor(context.settings.threads, kGroups, [&](size_t g) {
     if (wanted[g]) made[g] = groups[g].make();
   });
   ResultSet result;
@@ -179,9 +125,10 @@ std::vector<std::string> TableNames() {
 Result<Answer> RunHost(const Options& options, Asker& asker) {
   LAMINA_TRY(engine::CheckOnly(asker.only, TableNames()));
   LAMINA_ASSIGN(auto session, asker.OpenTrace(options.trace));
-  LAMINA_ASSIGN(const auto rules, host::LoadRules(session->data()));
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
+  settings.sync_records = !options.no_sync_records;
+  settings.infer_waits = options.infer == "on";
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
   host::TableOptions tables;
@@ -196,8 +143,7 @@ Result<Answer> RunHost(const Options& options, Asker& asker) {
   document.inputs = {options.trace};
   document.inputs.insert(document.inputs.end(), asker.captures.begin(),
                          asker.captures.end());
-  Beside beside;
-  LAMINA_ASSIGN(beside.peaks, engine::FindLinkPeaks(*session));
+  host::RankTimesOf ranks;
   if (!options.ranks.empty()) {
     if (options.trace == "-") {
       return Fail(UsageError("⟨ranks⟩ reads the trace together with the others",
@@ -209,29 +155,24 @@ Result<Answer> RunHost(const Options& options, Asker& asker) {
     load.rules_dir = asker.rules_dir;
     load.open = asker.OpenRank();
     load.catalog = session->shared_catalog();
-    LAMINA_ASSIGN(beside.ranks,
+    LAMINA_ASSIGN(ranks,
                   dist::TimesAmongRanks(*context, options.trace, files, load));
     document.inputs.insert(document.inputs.end(), files.begin(), files.end());
   }
-  Sources others(*session, *context);
   if (options.by == "layer") {
-    LAMINA_ASSIGN(const auto* const found, others.Layers());
-    tables.layer_of = [layers = engine::LayersOfWork(context->trace, *found),
+    LAMINA_ASSIGN(const auto* const found,
+                  context->Get<analysis::layers::LayerModel>());
+    tables.layer_of = [layers =
+                           host_tables::LayersOfWork(context->trace, *found),
                        &trace = context->trace](trace::SliceId s) {
       return std::string(layers.Of(trace.slices.detail[s.value]).value_or(""));
     };
   }
-  host::Options model_options;
-  model_options.sync_records = !options.no_sync_records;
-  model_options.infer = options.infer == "on";
-  std::optional<ScopedStage> stage(std::in_place, &asker.times, "host model");
-  const host::HostModel model = host::HostModel::Build(*context, model_options);
-  stage.emplace(&asker.times, "idle causes");
-  const host::Idle idle = host::FindIdle(model, *rules);
-  stage.emplace(&asker.times, "host tables");
-  LAMINA_ASSIGN(document.result, MakeTables(*session, model, idle, tables,
-                                            beside, others, asker.only));
-  stage.reset();
+  {
+    const ScopedStage stage(&asker.times, "host tables");
+    LAMINA_ASSIGN(document.result,
+                  MakeTables(*context, tables, std::move(ranks), asker.only));
+  }
   if (context->trace.device_slices().empty()) {
     document.result.notes.push_back(MakeNote(
         Severity::kInfo, "no_device_work",

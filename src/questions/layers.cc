@@ -14,7 +14,6 @@
 #include "base/decimal.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
-#include "engine/idle_report.h"
 #include "engine/report.h"
 #include "page/page.h"
 #include "questions/bodies.h"
@@ -319,9 +318,8 @@ Result<Answer> RunLayers(const Options& options, Asker& asker) {
       document.result.tables =
           analysis::layers::ClassicTables({*context, *rules, model, layers});
     } else {
-      document.result =
-          analysis::layers::LayerTables(*context, *rules, model, layers);
-      LAMINA_TRY(engine::AddLayerVerdicts(*session, *context, document.result));
+      LAMINA_ASSIGN(document.result, analysis::layers::LayerTables(
+                                         *context, *rules, model, layers));
     }
     failed = !CountIsMet(options, model, document.result);
     if (!options.perfetto.empty()) {

@@ -21,13 +21,13 @@ std::string RealName(const std::string& path) {
 
 }  // namespace
 
-Result<std::shared_ptr<sql::Source>> OpenTraces::Open(const std::string& path,
-                                                      const Opening& how) {
+Result<std::shared_ptr<engine::Session>> OpenTraces::Open(
+    const std::string& path, const Opening& how) {
   return EndedByStop(how.stop, [&] { return Find(path, how); });
 }
 
-Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
-                                                      const Opening& how) {
+Result<std::shared_ptr<engine::Session>> OpenTraces::Find(
+    const std::string& path, const Opening& how) {
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
@@ -39,45 +39,43 @@ Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
   const std::lock_guard opening(entry->opening);
   const uint64_t now = StateOfInput(path);
   if (now == 0) return Fail(InputError(path, "is not there any more"));
-  std::shared_ptr<sql::Source> source;
+  std::shared_ptr<engine::Session> session;
   {
     const std::lock_guard lock(mutex_);
-    if (entry->source != nullptr && entry->of == now)
-      source = entry->source;
+    if (entry->session != nullptr && entry->of == now)
+      session = entry->session;
     else
-      entry->source = nullptr;
+      entry->session = nullptr;
   }
-  if (source != nullptr) return source;
+  if (session != nullptr) return session;
   Trim();
   engine::OpenOptions open;
   open.threads = threads_;
   open.progress = how.progress;
   open.stop = how.stop;
-  LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
-                engine::Session::Open(path, open));
-  source = std::make_shared<sql::Source>(std::move(session), threads_);
+  LAMINA_ASSIGN(session, engine::Session::Open(path, open));
   const std::lock_guard lock(mutex_);
-  entry->source = source;
+  entry->session = session;
   entry->of = now;
-  return source;
+  return session;
 }
 
 bool OpenTraces::Trim() {
   bool any = false;
   while (MemoryOfThisProcess().resident_bytes > memory_limit_) {
-    std::shared_ptr<sql::Source> oldest;
+    std::shared_ptr<engine::Session> oldest;
     {
       const std::lock_guard lock(mutex_);
       auto found = entries_.end();
       for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-        const auto& source = it->second->source;
-        if (source == nullptr || source.use_count() > 1) continue;
+        const auto& session = it->second->session;
+        if (session == nullptr || session.use_count() > 1) continue;
         if (found == entries_.end() || it->second->used < found->second->used)
           found = it;
       }
       if (found == entries_.end()) return any;
-      oldest = std::move(found->second->source);
-      found->second->source = nullptr;
+      oldest = std::move(found->second->session);
+      found->second->session = nullptr;
     }
     oldest.reset();
     ::malloc_trim(0);
@@ -89,7 +87,7 @@ bool OpenTraces::Trim() {
 bool OpenTraces::IsOpen(const std::string& path) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(RealName(path));
-  return found != entries_.end() && found->second->source != nullptr;
+  return found != entries_.end() && found->second->session != nullptr;
 }
 
 }  // namespace lamina::questions

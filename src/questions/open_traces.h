@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/stop.h"
-#include "sql/source.h"
+#include "engine/session.h"
 
 namespace lamina::questions {
 
@@ -31,20 +31,20 @@ class OpenTraces {
 
   // The trace, read now if it is not open or its file is another one by now.
   // Two callers of one trace wait for one reading, and hear a stop.
-  Result<std::shared_ptr<sql::Source>> Open(const std::string& path,
-                                            const Opening& how);
+  Result<std::shared_ptr<engine::Session>> Open(const std::string& path,
+                                                const Opening& how);
 
   // Closes traces that nobody uses until the limit is kept; true: some were.
   bool Trim();
   bool IsOpen(const std::string& path) const;
 
  private:
-  Result<std::shared_ptr<sql::Source>> Find(const std::string& path,
-                                            const Opening& how);
+  Result<std::shared_ptr<engine::Session>> Find(const std::string& path,
+                                                const Opening& how);
 
   struct Entry {
     StoppableMutex opening;
-    std::shared_ptr<sql::Source> source;
+    std::shared_ptr<engine::Session> session;
     uint64_t of = 0;  // StateOfInput() when it was read
     uint64_t used = 0;
   };

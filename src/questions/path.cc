@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fmt/core.h>
 
+#include "analysis/host_tables/tables.h"
 #include "analysis/path/tables.h"
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -12,8 +13,6 @@
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
 #include "engine/find_traces.h"
-#include "engine/found_layers.h"
-#include "engine/host_tables.h"
 #include "engine/report.h"
 #include "questions/bodies.h"
 
@@ -198,13 +197,14 @@ bool WantsSegments(Asker& asker) {
 }
 
 // Each layer from its first kernel to that of the next.
-void CutAtLayers(const trace::Trace& trace, const engine::FoundLayers& found,
+void CutAtLayers(const trace::Trace& trace,
+                 const analysis::layers::LayerModel& found,
                  path::TableOptions& tables) {
-  for (const analysis::layers::Layer& layer : found.model.layers) {
+  for (const analysis::layers::Layer& layer : found.layers) {
     if (layer.work.empty()) continue;
     tables.cuts.push_back(
         {trace.Start(layer.work.front()),
-         fmt::format("{} {} of pass {}", found.model.stacks[layer.stack].name,
+         fmt::format("{} {} of pass {}", found.stacks[layer.stack].name,
                      layer.index, layer.pass)});
     for (const SliceId s : layer.work)
       tables.cut_end_ns = std::max(tables.cut_end_ns, trace.End(s));
@@ -220,12 +220,13 @@ Status ExplainTrace(const Options& options, const std::string& file,
   LAMINA_ASSIGN(auto session, asker.OpenTrace(file));
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
+  settings.sync_records = !options.no_sync_records;
+  settings.infer_waits = options.infer == "on";
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  LAMINA_ASSIGN(const path::Graph* const made, context->Get<path::Graph>());
+  const path::Graph& graph = *made;
   const ScopedStage stage(&asker.times, "path");
-  auto model =
-      analysis::host::HostModel::Build(*context, ModelOptions(options));
-  const path::Graph graph = path::Graph::Build(model);
   if (graph.sink() == path::kNoNode) {
     result.notes.push_back(
         MakeNote(Severity::kInfo, "nothing_recorded",
@@ -240,16 +241,14 @@ Status ExplainTrace(const Options& options, const std::string& file,
   const bool by_layer = options.by == "layer";
   analysis::host::WorkLayers layers;
   if (by_layer || WantsSegments(asker)) {
-    LAMINA_ASSIGN(const engine::FoundLayers found,
-                  engine::FindLayers(*session, *context));
-    if (by_layer) CutAtLayers(session->trace(), found, tables);
-    layers = engine::LayersOfWork(session->trace(), found.model);
+    LAMINA_ASSIGN(const auto* const found,
+                  context->Get<analysis::layers::LayerModel>());
+    if (by_layer) CutAtLayers(session->trace(), *found, tables);
+    layers = analysis::host_tables::LayersOfWork(session->trace(), *found);
     tables.layers = &layers;
   }
-  // Whatever tables are asked for, the notes are the same.
-  model.FindAnyHost();
   tables.evidence = [&](std::span<const Interval> windows) {
-    return analysis::host::IdleEvidence::Of(model, windows);
+    return analysis::host::IdleEvidence::Of(graph.model(), windows);
   };
   result = path::PathTables(graph, window, sums, tables);
   if (by_layer && tables.cuts.empty()) {

@@ -31,20 +31,15 @@ Result<sql::SchemaInput> OpenSchema(const std::string& name,
     if (found && found->size() > 1) files = *std::move(found);
   }
   for (const std::string& file : files) {
-    LAMINA_ASSIGN(auto source, asker.OpenSource(file));
-    out.sources.push_back(std::move(source));
+    LAMINA_ASSIGN(auto session, asker.OpenTrace(file));
+    out.sources.push_back(std::move(session));
   }
-  if (files.size() == 1) {
-    // At once: a mistake in a name is told before the query is asked for.
-    LAMINA_TRY(out.sources.front()->session().map([](auto*) {}));
-    return out;
-  }
-  std::vector<std::pair<int64_t, std::shared_ptr<sql::Source>>> ranks;
+  if (files.size() == 1) return out;
+  std::vector<std::pair<int64_t, std::shared_ptr<engine::Session>>> ranks;
   for (size_t i = 0; i < files.size(); ++i) {
-    LAMINA_ASSIGN(const trace::Trace* const trace, out.sources[i]->trace());
-    ranks.emplace_back(
-        engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i)),
-        out.sources[i]);
+    ranks.emplace_back(engine::RankOf(out.sources[i]->trace(), files[i])
+                           .value_or(static_cast<int64_t>(i)),
+                       out.sources[i]);
   }
   std::stable_sort(
       ranks.begin(), ranks.end(),

@@ -137,14 +137,13 @@ Result<Answer> RunReplay(Options options, Asker& asker) {
                                         : 0;
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
-  settings.costs = true;
   engine::OpenOptions open = asker.Open();
   open.device = options.device;
   LAMINA_ASSIGN(auto session, asker.OpenTrace(options.trace, open));
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
   LAMINA_ASSIGN(const engine::ReplayPlan plan,
-                engine::PlanReplay(*session, *context, replay));
+                engine::PlanReplay(*context, replay));
   Document document;
   document.command = "replay";
   document.inputs = {options.trace};

@@ -82,16 +82,14 @@ Result<Answer> RunFrames(const ReportParams& options, Asker& asker) {
   return answer;
 }
 
-Status AddFindings(const std::shared_ptr<engine::Session>& session, int threads,
+Status AddFindings(const std::shared_ptr<engine::Session>& session,
                    const std::string& trace, Document& document) {
   constexpr size_t kMost = 5;
   LAMINA_ASSIGN(const auto rules, findings::RuleSet::Load(session->data()));
   findings::Options options;
   LAMINA_ASSIGN(options.suppressions, findings::LoadSuppressions("", trace));
-  LAMINA_ASSIGN(
-      const auto diagnosis,
-      findings::Diagnose(std::make_shared<sql::Source>(session, threads), rules,
-                         options));
+  LAMINA_ASSIGN(const auto diagnosis,
+                findings::Diagnose(session, rules, options));
   findings::AddToReport(diagnosis, kMost, document);
   return {};
 }
@@ -172,7 +170,7 @@ Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
   if (finds) {
     const ScopedStage stage(&asker.times, "findings");
     ::malloc_trim(0);  // what analyses freed, before the largest part
-    LAMINA_TRY(AddFindings(session, report.threads, options.trace, document));
+    LAMINA_TRY(AddFindings(session, options.trace, document));
     LAMINA_TRY(engine::KeepOnly(document.result, asker.only));
   }
   document.inputs = {options.trace};

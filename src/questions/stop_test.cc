@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+#include "engine/report.h"
 #include "questions/questions.h"
 #include "source_dir.h"
 #include "sql/database.h"
@@ -19,18 +20,18 @@ const std::string kSamples = LAMINA_SOURCE_DIR "/samples/";
 
 class StopTest : public testing::Test {
  protected:
-  static Result<std::shared_ptr<sql::Source>> Open(const std::string& path) {
+  static Result<std::shared_ptr<engine::Session>> Open(
+      const std::string& path) {
     engine::OpenOptions options;
     options.threads = 2;
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, options));
-    return std::make_shared<sql::Source>(std::move(session), 2);
+    return session;
   }
 
   StopTest() {
-    traces_.open =
-        [this](
-            const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
+    traces_.open = [this](const std::string& path)
+        -> Result<std::shared_ptr<engine::Session>> {
       auto& known = open_[path];
       if (known == nullptr) {
         LAMINA_ASSIGN(known, Open(path));
@@ -92,7 +93,7 @@ class StopTest : public testing::Test {
     return stopped;
   }
 
-  std::map<std::string, std::shared_ptr<sql::Source>> open_;
+  std::map<std::string, std::shared_ptr<engine::Session>> open_;
   OpenedTraces traces_;
 };
 
@@ -121,14 +122,14 @@ TEST_F(StopTest, QuestionsToDumps) {
 TEST_F(StopTest, RowsOfSql) {
   StopFlag flag = false;
   int stopped = 0;
-  const auto source = *Open(kSamples + "train_step.json.gz");
+  const auto session = *Open(kSamples + "train_step.json.gz");
   sql::QueryOptions query;
   query.stop = &flag;
   const std::string sql =
       "SELECT count(*) FROM device_events e JOIN kernel k ON e.uid = k.uid "
       "WHERE k.layer IS NOT NULL";
   for (int64_t look = 1;; ++look) {
-    auto database = *sql::Database::Open({{"main", {source}, {}}});
+    auto database = *sql::Database::Open({{"main", {session}, {}}});
     flag = false;
     SetAtLook(&flag, look);
     const auto rows = database->Run(sql, query);
@@ -140,12 +141,26 @@ TEST_F(StopTest, RowsOfSql) {
   EXPECT_GT(stopped, 2);
 }
 
-// Who waits for a trace that another thread asks hears a stop; the other one
-// goes on.
+// Who waits for what another thread makes of a trace hears a stop; the other
+// one goes on.
 TEST_F(StopTest, WhoWaits) {
-  const std::string trace = kSamples + "train_step.json.gz";
-  const auto source = *traces_.open(trace);
-  const auto held = source->Lock();
+  const auto session = *traces_.open(kSamples + "train_step.json.gz");
+  std::atomic<bool> made = false;
+  std::vector<std::thread> making;
+  for (const char* key : {"rows of kernels", "rows of slice", "report"}) {
+    std::atomic<bool> begun = false;
+    making.emplace_back([&, key] {
+      const auto kept = session->kept().Get<ResultSet>(
+          key, [&]() -> Result<std::shared_ptr<const ResultSet>> {
+            begun = true;
+            begun.notify_one();
+            made.wait(false);
+            return std::make_shared<const ResultSet>();
+          });
+      EXPECT_TRUE(kept);
+    });
+    begun.wait(false);
+  }
   std::atomic<int> cancelled = 0;
   std::vector<std::thread> waiting;
   StopFlag flag = false;
@@ -155,23 +170,22 @@ TEST_F(StopTest, WhoWaits) {
     ++cancelled;
   };
   waiting.emplace_back([&] {
-    expect_cancelled(AskOf("layers", {{"trace", trace}}, &flag));
-  });
-  waiting.emplace_back([&] {
-    auto database = *sql::Database::Open({{"main", {source}, {}}});
+    auto database = *sql::Database::Open({{"main", {session}, {}}});
     sql::QueryOptions query;
     query.stop = &flag;
     expect_cancelled(database->Run("SELECT count(*) FROM kernels", query));
     expect_cancelled(database->Run("SELECT * FROM ancestors(1)", query));
   });
   waiting.emplace_back([&] {
-    engine::Watch watch;
-    watch.stop = &flag;
-    expect_cancelled(source->MakeReport({}, watch));
+    expect_cancelled(
+        EndedByStop(&flag, [&] { return engine::KeptReport(*session); }));
   });
   flag = true;
   for (std::thread& thread : waiting) thread.join();
-  EXPECT_EQ(cancelled, 4);
+  made = true;
+  made.notify_all();
+  for (std::thread& thread : making) thread.join();
+  EXPECT_EQ(cancelled, 3);
 }
 
 }  // namespace

@@ -61,10 +61,10 @@ Result<Answer> RunTree(const Options& options, Asker& asker) {
   LAMINA_ASSIGN(auto session, asker.OpenTrace(options.trace, open));
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
-  LAMINA_ASSIGN(analysis::Context* const found,
+  LAMINA_ASSIGN(const analysis::Context* const found,
                 session->ContextFor(tree::LinkMode::kAuto,
                                     options.python_stacks, settings));
-  analysis::Context& context = *found;
+  const analysis::Context& context = *found;
   analysis::calltree::TreeOptions tree_options;
   tree_options.max_depth = options.depth;
   tree_options.min_percent = options.min_share;

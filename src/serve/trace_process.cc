@@ -454,14 +454,14 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
   questions::OpenedTraces known;
   // The page, its live questions and SQL are of one reading of each file.
   std::mutex opening;
-  std::map<std::string, std::shared_ptr<sql::Source>> opened;
+  std::map<std::string, std::shared_ptr<engine::Session>> opened;
   known.open =
-      [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
-    LAMINA_ASSIGN(auto source, traces->Open(path, how));
+      [&](const std::string& path) -> Result<std::shared_ptr<engine::Session>> {
+    LAMINA_ASSIGN(auto session, traces->Open(path, how));
     const std::lock_guard lock(opening);
     auto& first_one = opened[path];
-    if (first_one == nullptr) first_one = source;
-    if (first_one == source) return source;
+    if (first_one == nullptr) first_one = session;
+    if (first_one == session) return session;
     return Fail(InputError(path, "changed while it was opened",
                            "open it again when it is written"));
   };
@@ -501,16 +501,12 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
   const size_t asked = snapshots ? 0 : options.traces.size();
   const trace::Trace* first = nullptr;
   for (size_t i = 0; i < asked; ++i) {
-    const auto source = known.open(options.traces[i]);
-    if (!source) refuse(source.error());
-    if (i == 0) {
-      const auto trace = (*source)->trace();
-      if (!trace) refuse(trace.error());
-      first = *trace;
-    }
-    (*source)->UseCompiled(*programs);
+    const auto session = known.open(options.traces[i]);
+    if (!session) refuse(session.error());
+    if (i == 0) first = &(*session)->trace();
+    (*session)->UseCompiled(*programs);
     schemas.push_back(
-        {options.traces.size() == 1 ? "main" : names[i], {*source}, {}});
+        {options.traces.size() == 1 ? "main" : names[i], {*session}, {}});
   }
   Json facts = FactsOf(*document, first);
   // A trace without work of a device has none to wait for.
@@ -531,7 +527,9 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
       // What was read is asked, whatever the file is by now.
       questions::OpenedTraces read;
       read.open = [&opened](const std::string& path)
-          -> Result<std::shared_ptr<sql::Source>> { return opened.at(path); };
+          -> Result<std::shared_ptr<engine::Session>> {
+        return opened.at(path);
+      };
       std::string why = NoRoomForFindings();
       if (why.empty()) {
         // Answers are those of the first reading of the page.

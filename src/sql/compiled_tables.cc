@@ -2,22 +2,13 @@
 //
 // What kernels of a compiler compute, of sources that were given its code;
 // without it these tables have no rows.
-#include "graph/compiled/compiled_tables.h"
-
-#include "sql/source.h"
+#include "graph/compiled/compiled_join.h"
 #include "sql/table_def.h"
 
 namespace lamina::sql {
 namespace {
 
 using analysis::CompiledWork;
-
-Result<ResultSet> Joined(Source& source) {
-  LAMINA_ASSIGN(const CompiledWork* const work, source.Compiled());
-  if (work == nullptr) return ResultSet();
-  LAMINA_ASSIGN(const trace::Trace* const trace, source.trace());
-  return graph::CompiledTables(*trace, *work);
-}
 
 TableDef CompiledEvents() {
   return FilledTable(
@@ -33,10 +24,11 @@ TableDef CompiledEvents() {
        {"lines", Type::kText, "The same in full, with the code."},
        {"nodes", Type::kText, "Nodes of the compiled graph."},
        {"join", Type::kText, "exact, sure or likely, as in compiled_kernels."}},
-      [](Source& source, Table& out) -> Status {
-        LAMINA_ASSIGN(const CompiledWork* const work, source.Compiled());
-        if (work == nullptr) return {};
-        LAMINA_ASSIGN(const trace::Trace* const trace, source.trace());
+      [](const Asked& source, Table& out) -> Status {
+        LAMINA_ASSIGN(const auto* const code, source.Get<graph::JoinedCode>());
+        if (!code->work) return {};
+        const auto& work = code->work;
+        const trace::Trace* const trace = &source.trace();
         for (const trace::SliceId s : trace->device_slices()) {
           const auto use = work->uses.find(s);
           if (use == work->uses.end()) continue;
@@ -54,11 +46,6 @@ TableDef CompiledEvents() {
 
 void AddCompiledTables(std::vector<TableDef>& tables) {
   tables.push_back(CompiledEvents());
-  for (const Schema& schema : graph::CompiledSchemas()) {
-    tables.push_back(ResultTable(schema, [](Source& source) {
-      return source.Made("compiled", &Joined);
-    }));
-  }
 }
 
 }  // namespace lamina::sql

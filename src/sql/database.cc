@@ -391,7 +391,7 @@ Status Database::Impl::Execute(const char* sql) {
   return {};
 }
 
-Result<Source*> Database::Impl::SourceOf(std::string_view schema) {
+Result<engine::Session*> Database::Impl::SessionOf(std::string_view schema) {
   for (const SchemaInput& input : schemas) {
     if (schema.empty() || input.name == schema) {
       if (!input.ranks.empty() && schema.empty() && schemas.size() == 1 &&

@@ -3,7 +3,7 @@
 // SQL over opened traces: a read-only SQLite connection whose tables are the
 // rows of the traces and the results of analyses, run when a query reads them.
 //
-//   auto source = std::make_shared<sql::Source>("trace.json.gz", open);
+//   auto session = engine::Session::Open("trace.json.gz", open);
 //   auto database = sql::Database::Open({{"main", {source}}}, {});
 //   auto tables = (*database)->Run("SELECT name, sum(dur_ns) FROM kernel ...");
 //
@@ -22,9 +22,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/session.h"
 #include "lamina/table.h"
 #include "sql/collected.h"
-#include "sql/source.h"
+#include "sql/table_def.h"
 
 namespace lamina::sql {
 
@@ -32,7 +33,7 @@ namespace lamina::sql {
 // several sources every table has the rows of all behind a column `rank`.
 struct SchemaInput {
   std::string name = "main";
-  std::vector<std::shared_ptr<Source>> sources;
+  std::vector<std::shared_ptr<engine::Session>> sources;
   std::vector<int64_t> ranks;  // of the sources; empty: a single trace
 };
 
@@ -64,7 +65,6 @@ struct DatabaseOptions {
 class Database {
  public:
   // Errors: kUsage for names of schemas that SQL cannot use or that repeat.
-  // Sources are opened when a query first reads them.
   static Result<std::unique_ptr<Database>> Open(
       std::vector<SchemaInput> schemas, const DatabaseOptions& options = {});
   ~Database();

@@ -19,9 +19,6 @@
 #include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
 #include "analysis/path/tables.h"
-#include "engine/host_tables.h"
-#include "engine/link_peaks.h"
-#include "sql/source.h"
 #include "sql/table_def.h"
 #include "trace/losses.h"
 
@@ -333,12 +330,11 @@ void FillOwn(Model& model) {
   }
 }
 
-Result<Model> MakeModel(Source& source) {
+Result<Model> MakeModel(const Asked& source) {
   Model model;
   LAMINA_ASSIGN(model.context, source.Context());
-  LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-  model.host = &view->model;
-  model.steps = host::FlagSteps(view->model);
+  LAMINA_ASSIGN(model.host, source.Get<host::HostModel>());
+  model.steps = host::FlagSteps(*model.host);
   model.modules = model.context->modules.PathTexts();
   return model;
 }
@@ -355,7 +351,7 @@ TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
     cells.push_back(spec.cell);
   }
   table.open = [cells, choose = std::move(choose)](
-                   Source& source) -> Result<std::shared_ptr<const Rows>> {
+                   const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     LAMINA_ASSIGN(Model model, MakeModel(source));
     choose(model);
     const size_t count = model.slices.size();
@@ -399,7 +395,7 @@ std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
   return copies ? "copy" : "explicit";
 }
 
-Status FillSyncs(Source& source, Table& out) {
+Status FillSyncs(const Asked& source, Table& out) {
   LAMINA_ASSIGN(const Model m, MakeModel(source));
   const Trace& trace = m.trace();
   // Whether the device has work when a call returns.
@@ -441,7 +437,7 @@ Status FillSyncs(Source& source, Table& out) {
   return {};
 }
 
-Status FillRecording(Source& source, Table& out) {
+Status FillRecording(const Asked& source, Table& out) {
   LAMINA_ASSIGN(const Context* const context, source.Context());
   const Trace& trace = context->trace;
   const auto add = [&](std::string_view key, int64_t value) {
@@ -494,10 +490,10 @@ Status FillRecording(Source& source, Table& out) {
   return {};
 }
 
-Status FillSteps(Source& source, Table& out) {
-  LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-  const Context& context = view->model.context();
-  const auto flags = host::FlagSteps(view->model);
+Status FillSteps(const Asked& source, Table& out) {
+  LAMINA_ASSIGN(const auto* const model, source.Get<host::HostModel>());
+  const Context& context = model->context();
+  const auto flags = host::FlagSteps(*model);
   for (size_t i = 0; i < flags.size(); ++i) {
     const tree::Step& step = context.steps.steps()[i];
     out.Add(step.number, context.trace.Name(step.slice),
@@ -574,122 +570,6 @@ void AddEventTables(std::vector<TableDef>& tables) {
        {"outlier", Type::kInt,
         "1: above the median by 5 times the median distance and 2 %."}},
       &FillSteps));
-}
-
-// --- tables of lamina host and lamina path ---
-
-namespace {
-
-struct Group {
-  std::vector<Schema> (*schemas)();
-  Result<ResultSet> (*make)(Source& source);
-};
-
-engine::HostSources SourcesOf(Source& source) {
-  using Layers = Result<const analysis::layers::LayerModel*>;
-  return {[&source]() -> Layers {
-            LAMINA_ASSIGN(const auto* const found, source.Layers());
-            return &found->model;
-          },
-          [&source] { return source.PathGraph(); }, source.path_times()};
-}
-
-Result<ResultSet> PathResult(Source& source) {
-  namespace path = analysis::path;
-  LAMINA_ASSIGN(const path::Graph* const graph, source.PathGraph());
-  if (graph->sink() == path::kNoNode) return ResultSet();
-  LAMINA_ASSIGN(const path::Window window, path::FindWindow(*graph, ""));
-  path::PathSums sums;
-  LAMINA_ASSIGN(const auto* const found, source.Layers());
-  const host::WorkLayers layers =
-      engine::LayersOfWork(graph->model().trace(), found->model);
-  path::TableOptions options;
-  options.layers = &layers;
-  options.evidence = [&](std::span<const Interval> windows) {
-    return host::IdleEvidence::Of(graph->model(), windows);
-  };
-  return path::PathTables(*graph, window, sums, options);
-}
-
-const Group kGroups[] = {
-    // Alone: rules of findings ask for nothing else.
-    {&host::IdlePartsSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       ResultSet result;
-       result.tables.push_back(host::IdlePartsTable(view->model, view->idle));
-       return result;
-     }},
-    {&host::IdleSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       host::TableOptions options;
-       options.events = false;
-       return host::IdleTables(view->model, view->idle, options);
-     }},
-    // Alone: the others need no layers.
-    {&host::LaunchLayerSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       return engine::LaunchTables(view->model, {}, SourcesOf(source), true);
-     }},
-    {&host::LaunchSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       return engine::LaunchTables(view->model, {}, SourcesOf(source), false);
-     }},
-    {&host::TransferSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       LAMINA_ASSIGN(engine::Session* const session, source.session());
-       LAMINA_ASSIGN(const host::LinkPeaks peaks,
-                     engine::FindLinkPeaks(*session));
-       return engine::TransferTables(view->model, peaks, SourcesOf(source),
-                                     true);
-     }},
-    {&host::SequenceSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       LAMINA_ASSIGN(engine::Session* const session, source.session());
-       LAMINA_ASSIGN(Table table,
-                     engine::SequencesTable(*session, view->model, view->idle,
-                                            SourcesOf(source)));
-       ResultSet result;
-       result.tables.push_back(std::move(table));
-       return result;
-     }},
-    {&host::CounterSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       LAMINA_ASSIGN(engine::Session* const session, source.session());
-       LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session->data()));
-       return host::CounterTables(view->model, *metrics, true);
-     }},
-    {&host::RangeSchemas,
-     [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       ResultSet result = host::RangeTables(view->model);
-       LAMINA_ASSIGN(auto steps, engine::StepTables(view->model, view->idle,
-                                                    SourcesOf(source)));
-       result.Append(std::move(steps));
-       return result;
-     }},
-    {&analysis::path::Schemas, &PathResult},
-};
-
-}  // namespace
-
-void AddHostTables(std::vector<TableDef>& tables) {
-  std::set<std::string> known;
-  for (const TableDef& table : tables) known.insert(table.name);
-  for (const Group& group : kGroups) {
-    for (const Schema& schema : group.schemas()) {
-      if (!known.insert(schema.name).second) continue;
-      tables.push_back(ResultTable(
-          schema, [make = group.make, key = group.schemas()[0].name](
-                      Source& source) { return source.Made(key, make); }));
-    }
-  }
 }
 
 }  // namespace lamina::sql

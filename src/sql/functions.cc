@@ -170,13 +170,14 @@ std::optional<double> Elements(std::string_view dims) {
 // The cost of a call, by the models of the session; nothing without a model.
 std::optional<cost::Cost> CostOf(const Args& args) {
   constexpr size_t kMost = 4096;
-  auto models = args.state().impl->first().CostModels();
-  if (!models) {
-    args.Fail(models.error().what);
+  const auto costs =
+      args.state().impl->first().input().Get<analysis::CostModels>();
+  if (!costs) {
+    args.Fail(costs.error().what);
     return std::nullopt;
   }
   const std::string_view op = args.bytes(0);
-  const cost::OpModel* model = (*models)->Find(op);
+  const cost::OpModel* model = (*costs)->models->Find(op);
   if (model == nullptr) return std::nullopt;
   std::array<std::string_view, 4> texts = {op};
   // With their lengths, as a text may hold any character.
@@ -190,7 +191,7 @@ std::optional<cost::Cost> CostOf(const Args& args) {
   if (const auto it = known.find(key); it != known.end()) return it->second;
   std::optional<cost::Cost> cost;
   if (const auto call = cost::ParseCall(op, texts[1], texts[2], texts[3])) {
-    if (auto found = (*models)->Evaluate(*model, *call)) {
+    if (auto found = (*costs)->models->Evaluate(*model, *call)) {
       cost = *std::move(found);
       cost->parameters.clear();  // they may point into the call
     }
@@ -309,12 +310,7 @@ const Scalar kScalars[] = {
     {"family", 1, 1, 1, "family(name)",
      "Family of an op or a kernel by its name.", "SELECT family('aten::mm')",
      [](const Args& a) {
-       const auto session = a.state().impl->first().session();
-       if (!session) {
-         a.Fail(session.error().what);
-         return;
-       }
-       const auto& catalog = (*session)->catalog();
+       const auto& catalog = a.state().impl->first().catalog();
        const std::string_view op = catalog.OpFamily(a.text(0));
        a.Give(op.empty() ? catalog.KernelFamily(a.text(0)) : op);
      }},
@@ -350,7 +346,7 @@ const Scalar kScalars[] = {
      [](const Args& a) {
        const auto cost = CostOf(a);
        if (!cost) return;
-       const auto device = a.state().impl->first().Device();
+       const auto device = a.state().impl->first().input().Device();
        if (!device || !*device) return;
        if (const auto line = cost::RooflineOf(*cost, **device, cost->Spec()))
          a.Give(line->seconds * 1e9);

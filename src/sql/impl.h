@@ -64,9 +64,9 @@ struct Database::Impl {
   // Whether the query must end; sets `failed` then.
   bool MustStop();
   Status Execute(const char* sql);
-  // The source that functions without a table are asked about.
-  Source& first() { return *schemas.front().sources.front(); }
-  Result<Source*> SourceOf(std::string_view schema);
+  // The first trace, of which functions without a table are asked.
+  engine::Session& first() { return *schemas.front().sources.front(); }
+  Result<engine::Session*> SessionOf(std::string_view schema);
 };
 
 // Registers what the names say on the connection.

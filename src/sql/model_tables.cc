@@ -3,7 +3,6 @@
 // The rows of the recorded trace, one table per row type of trace/fields.h.
 #include <cmath>
 
-#include "sql/source.h"
 #include "sql/table_def.h"
 #include "trace/fields.h"
 
@@ -166,8 +165,9 @@ TableDef ModelTable() {
              trace->first_ns;
     });
   }
-  table.open = [cells](Source& source) -> Result<std::shared_ptr<const Rows>> {
-    LAMINA_ASSIGN(const Trace* const trace, source.trace());
+  table.open =
+      [cells](const Asked& source) -> Result<std::shared_ptr<const Rows>> {
+    const Trace* const trace = &source.trace();
     return std::make_shared<FunctionRows<Model>>(
         trace, (trace->*Described<Row>::kRows).size(), cells);
   };
@@ -192,8 +192,8 @@ TableDef Facts(std::string name, std::string doc,
                               column.doc});
   }
   table.open = [schema = std::move(schema), fill = std::move(fill)](
-                   Source& source) -> Result<std::shared_ptr<const Rows>> {
-    LAMINA_ASSIGN(const Trace* const trace, source.trace());
+                   const Asked& source) -> Result<std::shared_ptr<const Rows>> {
+    const Trace* const trace = &source.trace();
     auto filled = std::make_shared<Table>(schema);
     fill(*trace, *filled);
     return std::make_shared<TableRows>(std::move(filled));

@@ -293,25 +293,20 @@ double Estimate(const Vtab& vtab) {
   if (vtab.table == nullptr) return 100;
   const std::string_view name = vtab.table->name;
   double rows = vtab.table->kind == TableKind::kResult ? 200 : 20000;
-  for (const auto& source : vtab.schema->sources) {
-    if (!source->opened()) continue;
-    const auto trace = source->trace();
-    if (!trace) break;
-    const auto slices = static_cast<double>((*trace)->slices.size());
-    const auto device = static_cast<double>((*trace)->device.size());
-    const auto ops = static_cast<double>((*trace)->ops.size());
-    const auto calls = static_cast<double>((*trace)->api_calls.size());
-    if (name == "slice") rows = slices;
-    if (name == "kernel" || name == "launch" || name == "device_events")
-      rows = device;
-    if (name == "host_events") rows = slices - device;
-    if (name == "op" || name == "op_arg") rows = ops;
-    if (name == "node" || name == "api_call") rows = ops + calls;
-    // Of a gap there are a few, and few calls wait.
-    if (name == "idle_parts") rows = 2 * device;
-    if (name == "sync_calls") rows = calls / 30;
-    break;
-  }
+  const trace::Trace& trace = vtab.schema->sources.front()->trace();
+  const auto slices = static_cast<double>(trace.slices.size());
+  const auto device = static_cast<double>(trace.device.size());
+  const auto ops = static_cast<double>(trace.ops.size());
+  const auto calls = static_cast<double>(trace.api_calls.size());
+  if (name == "slice") rows = slices;
+  if (name == "kernel" || name == "launch" || name == "device_events")
+    rows = device;
+  if (name == "host_events") rows = slices - device;
+  if (name == "op" || name == "op_arg") rows = ops;
+  if (name == "node" || name == "api_call") rows = ops + calls;
+  // Of a gap there are a few, and few calls wait.
+  if (name == "idle_parts") rows = 2 * device;
+  if (name == "sync_calls") rows = calls / 30;
   return std::max(rows, 10.0) *
          static_cast<double>(vtab.schema->sources.size());
 }
@@ -573,9 +568,8 @@ int Enter(Cursor& c) {
     if (kept == nullptr) {
       auto rows = EndedByStop(
           vtab.impl->stop, [&]() -> Result<std::shared_ptr<const Rows>> {
-            LAMINA_ASSIGN(auto made,
-                          sources[c.source]->Open(*vtab.table,
-                                                  {vtab.impl->stop, nullptr}));
+            LAMINA_ASSIGN(auto made, OpenRows(*sources[c.source], *vtab.table,
+                                              {vtab.impl->stop, nullptr}));
             LAMINA_TRY(made->Prepare(c.used));
             return made;
           });

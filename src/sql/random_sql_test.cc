@@ -252,8 +252,8 @@ class Writer {
 TEST(RandomSql, IsThatOfSqliteOnACopy) {
   engine::OpenOptions options;
   options.threads = 2;
-  const auto source = std::make_shared<Source>(
-      LAMINA_SOURCE_DIR "/samples/train_step.json.gz", options);
+  const auto source = std::shared_ptr<engine::Session>(*engine::Session::Open(
+      LAMINA_SOURCE_DIR "/samples/train_step.json.gz", options));
   auto database = Database::Open({{"main", {source}, {}}}, {});
   ASSERT_TRUE(database);
   const std::string path =

@@ -6,7 +6,6 @@
 #include "base/decimal.h"
 #include "base/stop.h"
 #include "rules/document.h"
-#include "sql/source.h"
 #include "sql/table_def.h"
 
 namespace lamina::sql {
@@ -78,9 +77,27 @@ void AddConverted(Table& table, std::vector<Value>& row) {
   table.AddRow(row);
 }
 
-Result<Table> ReadTable(Source& source, const TableDef& table,
+Result<const analysis::Context*> Asked::Context(bool python_frames) const {
+  analysis::Settings settings;
+  settings.threads = session.threads();
+  return session.ContextFor(tree::LinkMode::kAuto, python_frames, settings);
+}
+
+Result<std::shared_ptr<const Rows>> OpenRows(engine::Session& session,
+                                             const TableDef& table,
+                                             const engine::Watch& watch) {
+  using Opened = Result<std::shared_ptr<const Rows>>;
+  return EndedByStop(watch.stop, [&]() -> Opened {
+    return session.kept().Get<Rows>("rows of " + table.name, [&]() -> Opened {
+      LookForStop();
+      return table.open({session, watch});
+    });
+  });
+}
+
+Result<Table> ReadTable(engine::Session& session, const TableDef& table,
                         const engine::Watch& watch) {
-  LAMINA_ASSIGN(const auto rows, source.Open(table, watch));
+  LAMINA_ASSIGN(const auto rows, OpenRows(session, table, watch));
   LAMINA_TRY(
       EndedByStop(watch.stop, [&] { return rows->Prepare(~uint64_t{0}); }));
   std::vector<int> shown;

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "analysis/analyses.h"
-#include "sql/source.h"
+#include "engine/report.h"
 #include "sql/table_def.h"
 
 namespace lamina::sql {
@@ -63,9 +63,9 @@ TableDef Notes() {
       {"worth_ns", Type::kInt, "What it is worth at most."},
       {"claim", Type::kText,
        "How the worth is known: measured, bound or estimate."}};
-  table.open = [](Source& source) -> Result<std::shared_ptr<const Rows>> {
+  table.open = [](const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     using M = std::shared_ptr<const ResultSet>;
-    LAMINA_ASSIGN(M report, source.Report());
+    LAMINA_ASSIGN(M report, engine::KeptReport(source.session, source.watch));
     const size_t count = report->notes.size();
     return std::make_shared<FunctionRows<M>>(
         std::move(report), count,
@@ -105,10 +105,11 @@ TableDef NoteEvidence() {
                    {"column_name", Type::kText, "Column that names the rows."},
                    {"value", Type::kText, "Its value there."},
                    {"uid", Type::kInt, "Event number."}};
-  table.open = [](Source& source) -> Result<std::shared_ptr<const Rows>> {
+  table.open = [](const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     using M = EvidenceModel;
     M model;
-    LAMINA_ASSIGN(model.report, source.Report());
+    LAMINA_ASSIGN(model.report,
+                  engine::KeptReport(source.session, source.watch));
     for (size_t i = 0; i < model.report->notes.size(); ++i) {
       for (const Evidence& evidence : model.report->notes[i].evidence) {
         if (evidence.events.empty())
@@ -158,8 +159,9 @@ TableDef EfficiencyParameters() {
                    {"parameter_value", Type::kReal, "Its value."},
                    {"count", Type::kInt, "Calls."},
                    {"kernel_time_ns", Type::kInt, "Sum of durations."}};
-  table.open = [](Source& source) -> Result<std::shared_ptr<const Rows>> {
-    LAMINA_ASSIGN(const auto found, source.Analysis("efficiency"));
+  table.open = [](const Asked& source) -> Result<std::shared_ptr<const Rows>> {
+    LAMINA_ASSIGN(const auto found,
+                  source.session.Analysis("efficiency", source.watch));
     Schema schema{"efficiency_parameters",
                   "",
                   {{"family", ColumnType::kText, ""},
@@ -204,8 +206,8 @@ TableDef ResultTable(const Schema& schema, ResultOf result_of) {
   table.kind = TableKind::kResult;
   table.cost = Cost::kAnalysis;
   table.columns = mapped.columns;
-  table.open = [result_of = std::move(result_of), name = schema.name,
-                mapped](Source& source) -> Result<std::shared_ptr<const Rows>> {
+  table.open = [result_of = std::move(result_of), name = schema.name, mapped](
+                   const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     LAMINA_ASSIGN(const auto result, result_of(source));
     const Table* const found = result->Find(name);
     std::vector<TableRows::From> from;
@@ -231,8 +233,8 @@ void AddResultTables(std::vector<TableDef>& tables) {
     for (const Schema& schema : info.schemas()) {
       if (known.insert(schema.name).second)
         tables.push_back(
-            ResultTable(schema, [name = info.name](Source& source) {
-              return source.Analysis(name);
+            ResultTable(schema, [name = info.name](const Asked& source) {
+              return source.session.Analysis(name, source.watch);
             }));
     }
   }
@@ -241,9 +243,9 @@ void AddResultTables(std::vector<TableDef>& tables) {
   tables.push_back(NoteEvidence());
 }
 
-TableDef FilledTable(std::string name, std::string doc,
-                     std::vector<ColumnDef> columns,
-                     std::function<Status(Source& source, Table& out)> fill) {
+TableDef FilledTable(
+    std::string name, std::string doc, std::vector<ColumnDef> columns,
+    std::function<Status(const Asked& source, Table& out)> fill) {
   TableDef table;
   table.name = std::move(name);
   table.doc = std::move(doc);
@@ -258,7 +260,7 @@ TableDef FilledTable(std::string name, std::string doc,
   }
   table.columns = std::move(columns);
   table.open = [schema, fill = std::move(fill)](
-                   Source& source) -> Result<std::shared_ptr<const Rows>> {
+                   const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     auto out = std::make_shared<Table>(schema);
     LAMINA_TRY(fill(source, *out));
     return std::make_shared<TableRows>(std::move(out));

@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "analysis/common/gaps.h"
+#include "analysis/layers/layers.h"
 #include "base/interval_set.h"
-#include "sql/source.h"
 #include "sql/table_def.h"
 
 namespace lamina::sql {
@@ -30,7 +30,6 @@ Value Extent(uint32_t n) { return n > 0 ? Value(int64_t{n}) : Value(); }
 // What cells of slices are read from.
 struct SliceModel {
   const Context* context = nullptr;
-  Source* source = nullptr;
   std::vector<SliceId> slices;       // by row
   std::vector<std::string> modules;  // by path
   std::vector<uint32_t> depths;      // by node, for ops
@@ -45,7 +44,6 @@ struct SliceModel {
   SliceModel() = default;
   SliceModel(SliceModel&& other) noexcept
       : context(other.context),
-        source(other.source),
         slices(std::move(other.slices)),
         modules(std::move(other.modules)),
         depths(std::move(other.depths)),
@@ -62,11 +60,12 @@ struct SliceModel {
 
   Status FindLayers() const {
     // Outside of what is called once: a stop may end it.
-    LAMINA_ASSIGN(const auto* const found, source->Layers());
+    LAMINA_ASSIGN(const auto* const found,
+                  context->Get<analysis::layers::LayerModel>());
     std::call_once(layers_once, [this, found] {
       layer_of.assign(trace().device.size(), kNone);
       pass_of.assign(trace().device.size(), kNone);
-      layers = &found->model;
+      layers = found;
       const auto row = [&](SliceId s) {
         return trace().slices.detail[s.value];
       };
@@ -592,10 +591,9 @@ TableDef Define(std::string name, std::string doc, std::vector<Spec> specs,
     cells.push_back(spec.cell);
   }
   table.open = [cells, layers, choose = std::move(choose)](
-                   Source& source) -> Result<std::shared_ptr<const Rows>> {
+                   const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     M model;
     LAMINA_ASSIGN(model.context, source.Context());
-    model.source = &source;
     model.modules = model.context->modules.PathTexts();
     for (const trace::Stream& stream : model.trace().streams)
       model.devices.push_back(model.trace().DeviceName(stream));
@@ -629,7 +627,7 @@ TableDef Finished(std::string name, std::string doc,
                   std::function<Status(const Context&, Table&)> fill) {
   return FilledTable(
       std::move(name), std::move(doc), std::move(columns),
-      [fill = std::move(fill)](Source& source, Table& out) -> Status {
+      [fill = std::move(fill)](const Asked& source, Table& out) -> Status {
         LAMINA_ASSIGN(const Context* const context, source.Context());
         return fill(*context, out);
       });

@@ -22,11 +22,12 @@ namespace {
 const std::string kSample =
     std::string(LAMINA_SOURCE_DIR) + "/samples/train_step.json.gz";
 
-std::shared_ptr<Source> Sample() {
+std::shared_ptr<engine::Session> Sample() {
   static const auto source = [] {
     engine::OpenOptions options;
     options.threads = 2;
-    return std::make_shared<Source>(kSample, options);
+    return std::shared_ptr<engine::Session>(
+        *engine::Session::Open(kSample, options));
   }();
   return source;
 }
@@ -155,7 +156,7 @@ TEST(Tables, JoinByDevice) {
 
 TEST(Tables, SliceIsTheModel) {
   const auto database = OpenSample();
-  const trace::Trace& trace = **Sample()->trace();
+  const trace::Trace& trace = Sample()->trace();
   int64_t sum = 0;
   for (const int64_t dur : trace.slices.dur_ns) sum += dur;
   EXPECT_EQ(
@@ -729,7 +730,8 @@ TEST(PushDown, TextsInARange) {
 TEST(Threads, ShareASource) {
   engine::OpenOptions options;
   options.threads = 2;
-  const auto source = std::make_shared<Source>(kSample, options);
+  const auto source = std::shared_ptr<engine::Session>(
+      *engine::Session::Open(kSample, options));
   const char* const kQueries[] = {
       "SELECT count(*), sum(dur_ns) FROM kernel",
       "SELECT op, count FROM ops ORDER BY op",

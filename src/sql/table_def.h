@@ -19,8 +19,6 @@
 
 namespace lamina::sql {
 
-class Source;
-
 enum class Type : uint8_t { kInt, kReal, kText };
 std::string_view TypeName(Type type);  // "INTEGER", "REAL", "TEXT"
 
@@ -43,13 +41,28 @@ std::string_view TableKindName(TableKind kind);
 enum class Cost : uint8_t { kFree, kTree, kAnalysis };
 std::string_view CostName(Cost cost);
 
+// The trace whose rows are asked for, and who watches that.
+struct Asked {
+  engine::Session& session;
+  const engine::Watch& watch;
+
+  const trace::Trace& trace() const { return session.trace(); }
+  // With default settings; with Python frames in the tree, or without.
+  Result<const analysis::Context*> Context(bool python_frames = false) const;
+  template <class F>
+  Result<const F*> Get() const {
+    LAMINA_ASSIGN(const analysis::Context* const context, Context());
+    return context->Get<F>();
+  }
+};
+
 struct TableDef {
   std::string name;
   std::string doc;
   TableKind kind = TableKind::kModel;
   Cost cost = Cost::kFree;
   std::vector<ColumnDef> columns;
-  std::function<Result<std::shared_ptr<const Rows>>(Source&)> open;
+  std::function<Result<std::shared_ptr<const Rows>>(const Asked&)> open;
   std::string select;  // kView
 };
 
@@ -66,8 +79,12 @@ Error NoSuchTable(std::string_view name);
 
 // A table as columns: those that are not hidden.
 Schema SchemaOf(const TableDef& table);
-// All rows of one that is no view.
-Result<Table> ReadTable(Source& source, const TableDef& table,
+// The rows of one that is no view: made once for each trace and kept with it.
+Result<std::shared_ptr<const Rows>> OpenRows(engine::Session& session,
+                                             const TableDef& table,
+                                             const engine::Watch& watch = {});
+// The same as a table.
+Result<Table> ReadTable(engine::Session& session, const TableDef& table,
                         const engine::Watch& watch);
 // Row by row into a table of that schema: a cell of another type than its
 // column is converted.
@@ -79,17 +96,16 @@ void AddTreeTables(std::vector<TableDef>& tables);    // node, step, modules
 void AddSliceTables(std::vector<TableDef>& tables);   // kernel, op, api_call...
 void AddResultTables(std::vector<TableDef>& tables);  // of analyses
 void AddEventTables(std::vector<TableDef>& tables);   // for rules of findings
-void AddHostTables(std::vector<TableDef>& tables);    // of lamina host and path
 void AddCompiledTables(std::vector<TableDef>& tables);  // --compiled
 void AddViews(std::vector<TableDef>& tables);
 
 // A table of a result; its times x_us are x_ns in SQL, exact.
-using ResultOf =
-    std::function<Result<std::shared_ptr<const ResultSet>>(Source& source)>;
+using ResultOf = std::function<Result<std::shared_ptr<const ResultSet>>(
+    const Asked& source)>;
 TableDef ResultTable(const Schema& schema, ResultOf result_of);
 // A table of integers and texts that `fill` writes as a whole.
-TableDef FilledTable(std::string name, std::string doc,
-                     std::vector<ColumnDef> columns,
-                     std::function<Status(Source& source, Table& out)> fill);
+TableDef FilledTable(
+    std::string name, std::string doc, std::vector<ColumnDef> columns,
+    std::function<Status(const Asked& source, Table& out)> fill);
 
 }  // namespace lamina::sql

@@ -52,9 +52,8 @@ std::span<const TableDef> Tables() {
     AddModelTables(out);
     AddTreeTables(out);
     AddSliceTables(out);
-    AddResultTables(out);
     AddEventTables(out);
-    AddHostTables(out);
+    AddResultTables(out);
     AddCompiledTables(out);
     AddViews(out);
     return out;

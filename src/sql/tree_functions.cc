@@ -81,12 +81,13 @@ Result<std::shared_ptr<const Rows>> Run(Database::Impl& impl,
                                         Walk walk) {
   const std::string_view schema =
       args[trace_arg].null() ? std::string_view() : args[trace_arg].text();
-  LAMINA_ASSIGN(Source* const source, impl.SourceOf(schema));
-  LAMINA_ASSIGN(const Context* const context, source->Context(true));
+  LAMINA_ASSIGN(engine::Session* const session, impl.SessionOf(schema));
+  LAMINA_ASSIGN(const Context* const context,
+                (Asked{*session, {}}.Context(true)));
   Found found{context, {}, {}};
   if (args[0].kind() == Value::Kind::kInt) {
     // The index over uids is that of the table slice.
-    LAMINA_ASSIGN(const auto slices, source->Open(*FindTable("slice")));
+    LAMINA_ASSIGN(const auto slices, OpenRows(*session, *FindTable("slice")));
     static const int kUid = [] {
       const auto& columns = FindTable("slice")->columns;
       return static_cast<int>(

@@ -2,7 +2,6 @@
 //
 // What is derived from the trace before any analysis: the host call tree,
 // modules and steps.
-#include "sql/source.h"
 #include "sql/table_def.h"
 
 namespace lamina::sql {
@@ -28,8 +27,8 @@ TableDef TreeTable(std::string name, std::string doc,
   table.doc = std::move(doc);
   table.cost = Cost::kTree;
   table.columns = std::move(columns);
-  table.open = [cells = std::move(cells),
-                fill](Source& source) -> Result<std::shared_ptr<const Rows>> {
+  table.open = [cells = std::move(cells), fill](
+                   const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     LAMINA_ASSIGN(const Context* const context, source.Context());
     TreeModel model{context, {}, {}};
     const size_t count = fill(model);

@@ -36,7 +36,8 @@ std::unique_ptr<Database> Open() {
   auto session = engine::Session::Adopt(*std::move(trace), {});
   if (!session) std::abort();
   auto database = Database::Open(
-      {{"main", {std::make_shared<Source>(*std::move(session))}, {}}}, {});
+      {{"main", {std::shared_ptr<engine::Session>(*std::move(session))}, {}}},
+      {});
   if (!database) std::abort();
   return *std::move(database);
 }

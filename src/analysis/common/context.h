@@ -12,6 +12,8 @@
 
 #include "analysis/common/cost_view.h"
 #include "analysis/common/device_view.h"
+#include "analysis/common/facts.h"
+#include "analysis/common/input.h"
 #include "base/status.h"
 #include "lamina/result.h"
 #include "rules/catalog.h"
@@ -28,11 +30,26 @@ struct Settings {
   // Splits idle time into gaps below and above; nothing: no split.
   std::optional<int64_t> micro_idle_ns;
   bool recompute = false;
-  bool costs = false;  // Context::efficiency is wanted
+  // Verdicts on idle time say what caused it.
+  bool idle_causes = true;
+  // Tokens of one step on one device; nothing: what embeddings show.
+  std::optional<int64_t> tokens;
+  // Facts of host and device use what the profiler recorded of waits, and infer
+  // those that it did not record.
+  bool sync_records = true;
+  bool infer_waits = true;
+
+  bool operator==(const Settings&) const = default;
+  // Whether facts that are made with both are the same.
+  bool SameFacts(const Settings& other) const {
+    return sync_records == other.sync_records &&
+           infer_waits == other.infer_waits;
+  }
 };
 
 // One loaded trace with what was derived from it. All read-only.
 struct Context {
+  const Input& input;
   const Trace& trace;
   const tree::Tree& tree;
   const tree::Modules& modules;
@@ -40,7 +57,18 @@ struct Context {
   const rules::Catalog& catalog;
   const DeviceView& device;
   Settings settings;
-  const Efficiency* efficiency = nullptr;  // null unless asked for
+  // Shared by all contexts of one tree whose settings make the same facts.
+  const Facts<Context>* facts = nullptr;
+
+  // A fact of the trace or of this tree, see facts.h.
+  template <class F>
+  Result<const F*> Get() const {
+    if constexpr (requires(const Input& of) { F::Of(of); }) {
+      return input.Get<F>();
+    } else {
+      return facts->Get<F>();
+    }
+  }
 };
 
 struct AnalysisInfo {

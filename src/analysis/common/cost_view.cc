@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/common/context.h"
+
 namespace lamina::analysis {
 
 class CostViewBuilder {
@@ -284,6 +286,16 @@ std::unique_ptr<CostView> CostView::Build(
   view->models_ = std::move(models);
   CostViewBuilder(tree, steps, device, *view).Run();
   return view;
+}
+
+Result<Efficiency> Efficiency::Of(const Context& context) {
+  LAMINA_ASSIGN(const CostModels* const models, context.Get<CostModels>());
+  LAMINA_ASSIGN(const TargetDevice* const target, context.Get<TargetDevice>());
+  Efficiency efficiency;
+  efficiency.costs = CostView::Build(context.tree, context.steps,
+                                     context.device, models->models);
+  efficiency.device = target->device;
+  return efficiency;
 }
 
 int64_t WholeBytes(double bytes) {

@@ -19,6 +19,8 @@
 
 namespace lamina::analysis {
 
+struct Context;
+
 class CostView {
  public:
   // Calls of the same op with the same arguments.
@@ -67,6 +69,9 @@ int64_t WholeBytes(double bytes);
 
 // The cost models and the device of a report.
 struct Efficiency {
+  static constexpr std::string_view kFact = "costs";
+  static Result<Efficiency> Of(const Context& context);
+
   std::unique_ptr<CostView> costs;
   std::optional<cost::Device> device;
 };

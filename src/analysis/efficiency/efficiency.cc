@@ -159,8 +159,10 @@ const RowColumns<OpportunityRow>& OpportunityColumns() {
 
 class Analysis {
  public:
-  explicit Analysis(const Context& context)
-      : context_(context), rows_(MakeRows(context)) {
+  Analysis(const Context& context, const Efficiency& efficiency)
+      : context_(context),
+        efficiency_(efficiency),
+        rows_(MakeRows(context, efficiency)) {
     for (const Row& row : rows_) total_ns_ += row.kernel_time_ns;
   }
 
@@ -242,7 +244,7 @@ class Analysis {
 
   void AddLaunchers(const CostView::Group& group,
                     std::map<StringId, int64_t>& launchers) const {
-    const CostView& view = *context_.efficiency->costs;
+    const CostView& view = *efficiency_.costs;
     for (const uint32_t c : group.calls) {
       for (const SliceId s : view.Work(view.calls()[c])) {
         const tree::NodeId launcher = context_.device.launcher(s);
@@ -341,7 +343,7 @@ class Analysis {
                               static_cast<double>(sum.busy_ns)),
                       sum.bound_ns * 100 < sum.busy_ns ? 1 : 0,
                       sum.count == 1 ? "its" : "their",
-                      context_.efficiency->device->title),
+                      efficiency_.device->title),
           {{"opportunities", "op", op, {}}, {"op_efficiency", "op", op, {}}});
       note.worth_ns = sum.above_ns;
       note.claim = "bound";
@@ -356,14 +358,15 @@ class Analysis {
   }
 
   const Context& context_;
+  const Efficiency& efficiency_;
   std::vector<Row> rows_;
   int64_t total_ns_ = 0;
   std::vector<Note> notes_;
 };
 
 Result<ResultSet> Run(const Context& context) {
-  if (context.efficiency == nullptr) return ResultSet();
-  return Analysis(context).Run();
+  LAMINA_ASSIGN(const auto* const efficiency, context.Get<Efficiency>());
+  return Analysis(context, *efficiency).Run();
 }
 
 }  // namespace

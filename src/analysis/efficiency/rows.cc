@@ -38,9 +38,9 @@ int64_t FloorOf(const Trace& trace) {
   return std::min(*tenth, kMostNs);
 }
 
-Row MakeRow(const Context& context, const CostView::Group& group,
-            int64_t floor_ns) {
-  const CostView& view = *context.efficiency->costs;
+Row MakeRow(const Context& context, const Efficiency& efficiency,
+            const CostView::Group& group, int64_t floor_ns) {
+  const CostView& view = *efficiency.costs;
   Row row;
   row.group = &group;
   std::vector<int64_t> busy, kernels_of;  // by call
@@ -68,9 +68,9 @@ Row MakeRow(const Context& context, const CostView::Group& group,
     if (ns > families[best]) best = family;
   }
   row.family = context.catalog.family(best).name;
-  if (group.cost && context.efficiency->device && !host_link) {
+  if (group.cost && efficiency.device && !host_link) {
     row.roofline =
-        cost::RooflineOf(*group.cost, *context.efficiency->device, group.spec);
+        cost::RooflineOf(*group.cost, *efficiency.device, group.spec);
   }
   if (row.roofline) {
     row.roofline_ns = RoundNs(row.roofline->seconds * 1e9);
@@ -88,12 +88,13 @@ Row MakeRow(const Context& context, const CostView::Group& group,
 
 }  // namespace
 
-std::vector<Row> MakeRows(const Context& context) {
-  const auto& groups = context.efficiency->costs->groups();
+std::vector<Row> MakeRows(const Context& context,
+                          const Efficiency& efficiency) {
+  const auto& groups = efficiency.costs->groups();
   std::vector<Row> rows(groups.size());
   const int64_t floor_ns = FloorOf(context.trace);
   ParallelFor(context.settings.threads, groups.size(), [&](size_t g) {
-    rows[g] = MakeRow(context, groups[g], floor_ns);
+    rows[g] = MakeRow(context, efficiency, groups[g], floor_ns);
   });
   std::erase_if(rows, [](const Row& row) { return row.kernels == 0; });
   const auto uid = [&](const Row& row) {

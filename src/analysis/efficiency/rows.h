@@ -31,8 +31,8 @@ struct Row {
   int64_t short_ns = 0;        // busy time of short kernels
 };
 
-// By time, longest first. `context.efficiency` must be set.
-std::vector<Row> MakeRows(const Context& context);
+// By time, longest first.
+std::vector<Row> MakeRows(const Context& context, const Efficiency& efficiency);
 
 inline double Percent(double part, double whole) {
   return whole > 0 ? 100.0 * part / whole : 0.0;

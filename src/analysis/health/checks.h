@@ -34,7 +34,7 @@ class CheckTable {
 void CheckCoverage(const Context& context, CheckTable& out);
 // How much of the linked time, without communication, has a cost model, and
 // which device the rooflines are for.
-void CheckCosts(const Context& context, CheckTable& out);
+Status CheckCosts(const Context& context, CheckTable& out);
 // What the recording has and what it lacks.
 void CheckRecording(const Context& context, CheckTable& out);
 // Launch calls whose work is not in the file; graph launches.

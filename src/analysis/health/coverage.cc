@@ -128,10 +128,11 @@ void CheckCoverage(const Context& context, CheckTable& out) {
        .percent = known});
 }
 
-void CheckCosts(const Context& context, CheckTable& out) {
+Status CheckCosts(const Context& context, CheckTable& out) {
   const Trace& trace = context.trace;
-  if (context.efficiency == nullptr || trace.device_slices().empty()) return;
-  const CostView& view = *context.efficiency->costs;
+  if (trace.device_slices().empty()) return {};
+  LAMINA_ASSIGN(const auto* const efficiency, context.Get<Efficiency>());
+  const CostView& view = *efficiency->costs;
   int64_t all = 0;
   int64_t costed = 0;
   int64_t estimated = 0;
@@ -144,7 +145,7 @@ void CheckCosts(const Context& context, CheckTable& out) {
     costed += sum;
     if (group.cost->fidelity == cost::Fidelity::kEstimated) estimated += sum;
   }
-  if (all == 0) return;
+  if (all == 0) return {};
   const auto share = [&](int64_t part) {
     return 100.0 * static_cast<double>(part) / static_cast<double>(all);
   };
@@ -156,7 +157,7 @@ void CheckCosts(const Context& context, CheckTable& out) {
                       "cost model; "
                       "op_efficiency says why the rest has none.",
            .percent = share(costed)});
-  const auto& device = context.efficiency->device;
+  const auto& device = efficiency->device;
   if (!device) {
     const std::string name =
         trace.info.devices.empty() ? "" : trace.info.devices[0].name;
@@ -165,7 +166,7 @@ void CheckCosts(const Context& context, CheckTable& out) {
              .value = name.empty() ? "not recorded" : name,
              .meaning = "No rooflines: give the device by its name or as a "
                         "file (device)."});
-    return;
+    return {};
   }
   std::string meaning = "Peaks: " + device->source + ".";
   if (device->assumed)
@@ -175,6 +176,7 @@ void CheckCosts(const Context& context, CheckTable& out) {
            .status = device->assumed ? "info" : "ok",
            .value = device->title,
            .meaning = meaning});
+  return {};
 }
 
 }  // namespace lamina::analysis::health

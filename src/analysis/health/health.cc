@@ -9,8 +9,10 @@ namespace {
 
 Result<ResultSet> Run(const Context& context) {
   CheckTable table;
-  for (const auto& check : {CheckCoverage, CheckCosts, CheckRecording,
-                            CheckLaunches, CheckStructure, CheckRecords})
+  CheckCoverage(context, table);
+  LAMINA_TRY(CheckCosts(context, table));
+  for (const auto& check :
+       {CheckRecording, CheckLaunches, CheckStructure, CheckRecords})
     check(context, table);
   ResultSet result;
   result.tables.push_back(table.Take());

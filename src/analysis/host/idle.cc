@@ -318,6 +318,12 @@ IdleSum StreamIdle(const HostModel& model, uint32_t stream) {
   return sum;
 }
 
+Result<Idle> Idle::Of(const Context& context) {
+  LAMINA_ASSIGN(const HostModel* const model, context.Get<HostModel>());
+  LAMINA_ASSIGN(const auto rules, LoadRules(context.input.data));
+  return FindIdle(*model, *rules);
+}
+
 Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
   const Trace& trace = model.trace();
   const int threads = model.context().settings.threads;

@@ -95,6 +95,10 @@ struct IdleSum {
 
 // Idle time of the devices, each over the union of its streams.
 struct Idle {
+  static constexpr std::string_view kFact = "idle causes";
+  // By data/host, on the host model of the context.
+  static Result<Idle> Of(const Context& context);
+
   PodVector<Gap> gaps;    // per device by start
   PodVector<Part> parts;  // per gap by start; they tile the gap
   std::vector<Activity> activities;

@@ -179,6 +179,7 @@ class Tables {
   }
 
   Table Parts() const;
+  Table Longest() const;
 
  private:
   bool Wanted(const Gap& gap) const {
@@ -330,28 +331,6 @@ class Tables {
     return text;
   }
 
-  Table Longest() const {
-    constexpr size_t kMost = 100;
-    std::vector<uint32_t> order;
-    for (uint32_t g = 0; g < idle_.gaps.size(); ++g) {
-      if (Wanted(idle_.gaps[g])) order.push_back(g);
-    }
-    const auto length = [&](uint32_t g) {
-      return idle_.gaps[g].interval.length_ns();
-    };
-    const size_t keep =
-        std::min(order.size(), options_.top > 0 ? options_.top : kMost);
-    std::partial_sort(
-        order.begin(), order.begin() + static_cast<ptrdiff_t>(keep),
-        order.end(), [&](uint32_t a, uint32_t b) {
-          return length(a) != length(b) ? length(a) > length(b) : a < b;
-        });
-    order.resize(keep);
-    Table table(GapsSchema());
-    for (const uint32_t g : order) AddGap(table, g);
-    return table;
-  }
-
   std::optional<std::string> ModuleOf(SliceId work) const {
     const NodeId launcher = model_.context().device.launcher(work);
     if (!launcher.valid()) return std::nullopt;
@@ -470,6 +449,28 @@ class Tables {
   std::vector<uint32_t> kinds_;    // activity with the largest detail
   std::vector<std::string> names_;
 };
+
+Table Tables::Longest() const {
+  constexpr size_t kMost = 100;
+  std::vector<uint32_t> order;
+  for (uint32_t g = 0; g < idle_.gaps.size(); ++g) {
+    if (Wanted(idle_.gaps[g])) order.push_back(g);
+  }
+  const auto length = [&](uint32_t g) {
+    return idle_.gaps[g].interval.length_ns();
+  };
+  const size_t keep =
+      std::min(order.size(), options_.top > 0 ? options_.top : kMost);
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(keep),
+                    order.end(), [&](uint32_t a, uint32_t b) {
+                      return length(a) != length(b) ? length(a) > length(b)
+                                                    : a < b;
+                    });
+  order.resize(keep);
+  Table table(GapsSchema());
+  for (const uint32_t g : order) AddGap(table, g);
+  return table;
+}
 
 Table Tables::Parts() const {
   Table table(PartsSchema());
@@ -647,6 +648,22 @@ std::optional<Note> ClockNote(const HostModel& model) {
       {{"launch_apis", "latency_median_us", {}, {}}});
 }
 
+std::string LargestCauses(const HostModel& model, const Idle& idle) {
+  constexpr size_t kMostCauses = 3;
+  constexpr int64_t kLeastPercent = 5;
+  int64_t total = 0;
+  for (const IdleSum& sum : idle.devices) total += sum.idle_ns();
+  std::string text;
+  const auto shares = IdleShares(model, idle);
+  for (size_t i = 0; i < shares.size() && i < kMostCauses; ++i) {
+    if (i > 0 && shares[i].time_ns * 100 < total * kLeastPercent) break;
+    text +=
+        fmt::format("{}{:.0f} % {}", text.empty() ? "" : "; ",
+                    PercentOf(shares[i].time_ns, total), ShareText(shares[i]));
+  }
+  return text;
+}
+
 std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   std::vector<Note> notes;
   int64_t span = 0, total = 0;
@@ -655,23 +672,14 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
     total += sum.idle_ns();
   }
   if (total == 0) return notes;
-  constexpr size_t kMostCauses = 3;
-  constexpr int64_t kLeastPercent = 5;
   std::string text = fmt::format(
       "{} idle {} of {} ({:.{}f} %)",
       idle.devices.size() == 1 ? "The device is" : "The devices are",
       HumanTime(total), HumanTime(span), PercentOf(total, span),
       PercentOf(total, span) < 1 ? 1 : 0);
-  std::string causes;
-  const auto shares = IdleShares(model, idle);
-  for (size_t i = 0; i < shares.size() && i < kMostCauses; ++i) {
-    if (i > 0 && shares[i].time_ns * 100 < total * kLeastPercent) break;
-    causes += (causes.empty() ? ": " : "; ") +
-              fmt::format("{:.0f} % {}", PercentOf(shares[i].time_ns, total),
-                          ShareText(shares[i]));
-  }
-  notes.push_back(MakeNote(Severity::kVerdict, "idle_causes",
-                           text + causes + ".",
+  const std::string causes = LargestCauses(model, idle);
+  if (!causes.empty()) text += ": " + causes;
+  notes.push_back(MakeNote(Severity::kVerdict, "idle_causes", text + ".",
                            {{"idle_causes", "scope", "device", {}}}));
   int64_t unexplained = 0;
   for (const IdleSum& sum : idle.devices)
@@ -722,6 +730,11 @@ std::span<const std::string_view> EventTables() {
       "idle_parts", "launch_events", "queue_depth_series", "comm_events",
       "counter_kernels"};
   return kNames;
+}
+
+Table IdleGapsTable(const HostModel& model, const Idle& idle,
+                    const TableOptions& options) {
+  return Tables(model, idle, options).Longest();
 }
 
 Table IdlePartsTable(const HostModel& model, const Idle& idle) {

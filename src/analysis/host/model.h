@@ -177,6 +177,12 @@ struct DeviceFacts {
 
 class HostModel {
  public:
+  static constexpr std::string_view kFact = "host model";
+  static Result<HostModel> Of(const Context& context) {
+    return Build(context, {.sync_records = context.settings.sync_records,
+                           .infer = context.settings.infer_waits});
+  }
+
   static HostModel Build(const Context& context, const Options& options);
 
   const Context& context() const { return *context_; }

@@ -40,6 +40,9 @@ struct IdleShare {
 std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle);
 // "the host ran ops (aten::copy_)".
 std::string ShareText(const IdleShare& share);
+// "72 % the host ran ops (aten::empty); 8 % optimizer": the largest causes of
+// idle time; empty where there is none.
+std::string LargestCauses(const HostModel& model, const Idle& idle);
 // Where calls that wait for the device return before its work has ended.
 std::optional<Note> ClockNote(const HostModel& model);
 // The verdict on idle time, and what makes its numbers doubtful.
@@ -58,6 +61,9 @@ std::vector<Schema> RangeSchemas();
 // idle_causes, idle_gaps, idle_parts and the sentences about them.
 ResultSet IdleTables(const HostModel& model, const Idle& idle,
                      const TableOptions& options);
+// idle_gaps alone.
+Table IdleGapsTable(const HostModel& model, const Idle& idle,
+                    const TableOptions& options);
 // idle_parts alone.
 Table IdlePartsTable(const HostModel& model, const Idle& idle);
 std::vector<Schema> IdlePartsSchemas();

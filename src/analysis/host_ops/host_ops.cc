@@ -211,8 +211,9 @@ struct Row {
 
 class Tables {
  public:
-  explicit Tables(const Context& context)
+  Tables(const Context& context, const cost::ModelSet& models)
       : context_(context),
+        models_(models),
         trace_(context.trace),
         view_(HostView::Build(context)) {}
 
@@ -331,15 +332,14 @@ class Tables {
 
   std::optional<double> FlopsOf(const HostOp& op) const {
     const trace::OpArgs* args = trace_.Op(op.slice);
-    if (context_.efficiency == nullptr || args == nullptr) return std::nullopt;
-    const cost::ModelSet& models = context_.efficiency->costs->models();
-    const cost::OpModel* model = models.Find(trace_.Name(op.slice));
+    if (args == nullptr) return std::nullopt;
+    const cost::OpModel* model = models_.Find(trace_.Name(op.slice));
     if (model == nullptr || model->model == nullptr) return std::nullopt;
     const auto call =
         cost::ParseCall(trace_.Name(op.slice), trace_.Text(args->dims),
                         trace_.Text(args->types), trace_.Text(args->concrete));
     if (!call) return std::nullopt;
-    const auto cost = models.Evaluate(*model, *call, false);
+    const auto cost = models_.Evaluate(*model, *call, false);
     if (!cost || cost->flops <= 0) return std::nullopt;
     return cost->flops;
   }
@@ -464,13 +464,17 @@ class Tables {
   }
 
   const Context& context_;
+  const cost::ModelSet& models_;
   const Trace& trace_;
   HostView view_;
   absl::flat_hash_map<StringId, Row> ops_;
   absl::flat_hash_map<ShapeKey, Row> shapes_;
 };
 
-Result<ResultSet> Run(const Context& context) { return Tables(context).Make(); }
+Result<ResultSet> Run(const Context& context) {
+  LAMINA_ASSIGN(const auto* const costs, context.Get<CostModels>());
+  return Tables(context, *costs->models).Make();
+}
 
 }  // namespace
 

@@ -543,6 +543,11 @@ class Finder {
 
 }  // namespace
 
+Result<LayerModel> LayerModel::Of(const Context& context) {
+  LAMINA_ASSIGN(const LayerRules* const known, context.Get<LayerRules>());
+  return FindLayers(context, *known->rules, {});
+}
+
 LayerModel FindLayers(const Context& context, const Rules& rules,
                       const Options& options) {
   Labels labels(context, rules, Profile::kDefault, std::nullopt);

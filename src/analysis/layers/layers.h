@@ -45,6 +45,17 @@ struct Rules {
 };
 Result<std::shared_ptr<const Rules>> LoadRules(const rules::DataSet& data);
 
+// The rules of the trace's data files.
+struct LayerRules {
+  static constexpr std::string_view kFact = "layer rules";
+  static Result<LayerRules> Of(const Input& input) {
+    LAMINA_ASSIGN(auto rules, LoadRules(input.data));
+    return LayerRules{std::move(rules)};
+  }
+
+  std::shared_ptr<const Rules> rules;
+};
+
 enum class Detector : uint8_t { kAuto, kRepeat, kModule, kClassic };
 
 struct Options {
@@ -56,6 +67,8 @@ struct Options {
   bool split_half_layers = false;
   // The classic rule that large grids are decode; null: not used.
   std::optional<int64_t> grid_threshold;
+  // Says what bounds each layer, which needs the critical path.
+  bool verdicts = true;
   // Rows of this stage only; null: all.
   std::optional<Stage> stage;
   // Layers whose kernels are listed; empty: none.
@@ -122,6 +135,10 @@ struct Pass {
 // Every device slice is in exactly one layer, or outside one in a pass, or in
 // no pass.
 struct LayerModel {
+  static constexpr std::string_view kFact = "layers";
+  // By data/layers and the default options.
+  static Result<LayerModel> Of(const Context& context);
+
   std::vector<StackInfo> stacks;
   std::vector<Layer> layers;  // by first start
   std::vector<Pass> passes;   // by first start
@@ -147,8 +164,8 @@ LayerModel FindLayers(const Context& context, const Rules& rules,
 
 // Tables passes, layers, layer_types, layer_stacks, layer_kernels,
 // stage_kernel_type, orphans and layer_check, and notes.
-ResultSet LayerTables(const Context& context, const Rules& rules,
-                      const LayerModel& model, const Options& options);
+Result<ResultSet> LayerTables(const Context& context, const Rules& rules,
+                              const LayerModel& model, const Options& options);
 
 // The part of a layer that a family of kernels is, and that a slice is.
 Part PartOf(std::string_view family);

@@ -13,8 +13,6 @@ constexpr const char* kPartColumns[kParts] = {
     "communication_us", "quantization_us", "other_us"};
 
 // Verdicts are filled in where the whole trace is known.
-constexpr auto kByEngine = [](const LayerRow&) { return std::nullopt; };
-
 }  // namespace
 
 std::string_view PartName(Part part) {
@@ -145,9 +143,9 @@ const RowColumns<LayerRow>& LayerColumns() {
               "of the pass, by the chain of last arrivals to the end of the "
               "recording: host_bound, device_bound, comm_bound, copy_bound, "
               "unexplained_wait, or mixed; as in verdicts of lamina path.",
-              kByEngine},
+              &LayerRow::verdict},
              {"strength_percent", ColumnType::kReal,
-              "Share of the largest class of that chain.", kByEngine,
+              "Share of the largest class of that chain.", &LayerRow::strength,
               Shown::kHidden}})
       out.columns.push_back(column);
     return out;

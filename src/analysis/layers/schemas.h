@@ -44,6 +44,8 @@ struct LayerRow {
   bool exact;
   std::string_view confidence;
   bool partial;
+  std::optional<std::string> verdict = std::nullopt;
+  std::optional<double> strength = std::nullopt;
 };
 const RowColumns<LayerRow>& LayerColumns();
 

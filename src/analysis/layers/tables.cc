@@ -17,6 +17,7 @@
 #include "analysis/layers/passes.h"
 #include "analysis/layers/schemas.h"
 #include "analysis/layers/variants.h"
+#include "analysis/path/chain.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "trace/categories.h"
@@ -55,7 +56,7 @@ class Tables {
       stacks_.push_back(SumOfStack(model_, sums_, i));
   }
 
-  ResultSet Run() {
+  Result<ResultSet> Run() {
     ResultSet result;
     if (trace_.device_slices().empty()) return result;
     result.tables.push_back(Passes());
@@ -70,7 +71,8 @@ class Tables {
     if (options_.names) result.tables.push_back(NameRuleTable(details));
     if (options_.variants)
       result.tables.push_back(FindVariantKernels(details).table);
-    result.tables.push_back(Layers());
+    LAMINA_ASSIGN(Table layers, Layers());
+    result.tables.push_back(std::move(layers));
     result.tables.push_back(StageTable(details, labels_, total_ns_));
     result.tables.push_back(OrphanTable(details, total_ns_));
     if (!model_.checks.empty())
@@ -133,7 +135,7 @@ class Tables {
     return launches.size();
   }
 
-  Table Layers() const {
+  Result<Table> Layers() const {
     std::vector<LayerRow> rows;
     for (size_t i = 0; i < model_.layers.size(); ++i) {
       const Layer& layer = model_.layers[i];
@@ -161,7 +163,30 @@ class Tables {
                       .confidence = stacks_[layer.stack].confidence,
                       .partial = layer.partial});
     }
+    if (options_.verdicts) LAMINA_TRY(AddVerdicts(rows));
     return LayerColumns().Make(rows);
+  }
+
+  // What bounds each layer: by the critical path from its begin to that of the
+  // next layer of its pass, of the last one to its own end.
+  Status AddVerdicts(std::vector<LayerRow>& rows) const {
+    if (rows.empty()) return {};
+    LAMINA_ASSIGN(const path::Graph* const graph, context_.Get<path::Graph>());
+    const auto chain =
+        path::RecordedPath(*graph, graph->sink(), graph->start_ns());
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const int64_t begin = rows[r].start;
+      int64_t end = begin + rows[r].wall;
+      if (r + 1 < rows.size() && rows[r + 1].pass == rows[r].pass &&
+          rows[r + 1].start > begin)
+        end = rows[r + 1].start;
+      path::Verdict found = path::VerdictOf(
+          path::SumWithin(chain, zero_ns_ + begin, zero_ns_ + end));
+      if (found.text.empty()) continue;
+      rows[r].verdict = std::move(found.text);
+      rows[r].strength = found.percent;
+    }
+    return {};
   }
 
   Table Types() {
@@ -348,16 +373,15 @@ class Tables {
 };
 
 Result<ResultSet> Run(const Context& context) {
-  LAMINA_ASSIGN(const auto rules, LoadRules(rules::DataSet()));
-  const Options options;
-  return LayerTables(context, *rules, FindLayers(context, *rules, options),
-                     options);
+  LAMINA_ASSIGN(const LayerRules* const known, context.Get<LayerRules>());
+  LAMINA_ASSIGN(const LayerModel* const model, context.Get<LayerModel>());
+  return LayerTables(context, *known->rules, *model, {});
 }
 
 }  // namespace
 
-ResultSet LayerTables(const Context& context, const Rules& rules,
-                      const LayerModel& model, const Options& options) {
+Result<ResultSet> LayerTables(const Context& context, const Rules& rules,
+                              const LayerModel& model, const Options& options) {
   return Tables(context, rules, model, options).Run();
 }
 

@@ -13,8 +13,6 @@
 // of the compute time, or a fifth of H is estimated, a cell is empty and `why`
 // says so: half a utilisation is none. Over 250 lines because the three tables
 // share the sums.
-#include "analysis/mfu/mfu.h"
-
 #include <algorithm>
 #include <fmt/core.h>
 #include <limits>
@@ -29,6 +27,7 @@
 #include "analysis/common/recompute.h"
 #include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"
+#include "analysis/layers/layers.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "cost/arguments.h"
@@ -203,14 +202,20 @@ struct Sum {
 
 class Analysis {
  public:
-  Analysis(const Context& context, const Options& options)
+  Analysis(const Context& context, const Efficiency& efficiency)
       : context_(context),
-        options_(options),
+        efficiency_(efficiency),
         trace_(context.trace),
-        view_(*context.efficiency->costs) {}
+        view_(*efficiency.costs) {}
 
-  ResultSet Run() {
+  // Errors: data files that cannot be used.
+  Result<ResultSet> Run() {
     Collect();
+    const auto& calls = view_.calls();
+    if (std::any_of(calls.begin(), calls.end(),
+                    [&](const CostView::Call& c) { return IsProduct(c); })) {
+      LAMINA_ASSIGN(layers_, context_.Get<layers::LayerModel>());
+    }
     ResultSet result;
     std::vector<StepRow> steps;
     Sum run;
@@ -349,7 +354,7 @@ class Analysis {
     for (auto& [key, sum] : sums_) {
       const auto it = tokens.find(static_cast<uint32_t>(key.first));
       if (it != tokens.end()) sum.tokens = it->second;
-      if (options_.tokens) sum.tokens = *options_.tokens;
+      if (context_.settings.tokens) sum.tokens = *context_.settings.tokens;
     }
   }
 
@@ -363,7 +368,7 @@ class Analysis {
   };
 
   std::optional<double> PeakOf(const std::string& type) const {
-    const auto& device = context_.efficiency->device;
+    const auto& device = efficiency_.device;
     return device ? device->Peak(type) : std::nullopt;
   }
 
@@ -394,7 +399,7 @@ class Analysis {
     out.peak = PeakOf(out.type);
     if (!out.why.empty()) return out;
     if (!out.peak) {
-      out.why = context_.efficiency->device
+      out.why = efficiency_.device
                     ? "the device has no peak for " + out.type
                     : std::string("no peaks: the device is not known");
       return out;
@@ -480,14 +485,14 @@ class Analysis {
   }
 
   void Say(const Sum& run, ResultSet& result) const {
-    if (!IsTraining() && !options_.tokens) return;
+    if (!IsTraining() && !context_.settings.tokens) return;
     const Shares shares = SharesOf(run);
     std::string text;
     if (shares.mfu) {
       text = fmt::format(
           "MFU {:.1f} %, HFU {:.1f} % of {:.0f} TFLOP/s {} ({}); {}.",
           *shares.mfu, *shares.hfu, *shares.peak / 1e12, shares.type,
-          context_.efficiency->device->title,
+          efficiency_.device->title,
           looked_ ? found_again_ ? "recomputation is taken off"
                                  : "no recomputation found"
                   : "recomputation not looked for (recompute)");
@@ -510,11 +515,10 @@ class Analysis {
   // layers.
   std::vector<size_t> LayersOfWork() const {
     std::vector<size_t> out;
-    if (options_.layers == nullptr || options_.layers->layers.empty())
-      return out;
+    if (layers_ == nullptr || layers_->layers.empty()) return out;
     out.resize(trace_.device.size());
-    for (size_t i = 0; i < options_.layers->layers.size(); ++i) {
-      for (const SliceId s : options_.layers->layers[i].work)
+    for (size_t i = 0; i < layers_->layers.size(); ++i) {
+      for (const SliceId s : layers_->layers[i].work)
         out[trace_.slices.detail[s.value]] = i + 1;
     }
     return out;
@@ -523,9 +527,16 @@ class Analysis {
     const size_t place =
         layer_of.empty() ? 0 : layer_of[trace_.slices.detail[s.value]];
     if (place == 0) return "(outside of layers)";
-    const layers::Layer& layer = options_.layers->layers[place - 1];
-    return options_.layers->stacks[layer.stack].name + " " +
+    const layers::Layer& layer = layers_->layers[place - 1];
+    return layers_->stacks[layer.stack].name + " " +
            std::to_string(layer.index);
+  }
+
+  // What parts and layers have rows of.
+  bool IsProduct(const CostView::Call& call) const {
+    const CostView::Group& group = view_.groups()[call.group];
+    return !view_.Work(call).empty() && group.cost && group.cost->flops > 0 &&
+           group.spec.starts_with("matrix_");
   }
 
   Table Parts() const {
@@ -543,9 +554,7 @@ class Analysis {
     for (const CostView::Call& call : view_.calls()) {
       const CostView::Group& group = view_.groups()[call.group];
       const auto work = view_.Work(call);
-      if (work.empty() || !group.cost || group.cost->flops <= 0 ||
-          !group.spec.starts_with("matrix_"))
-        continue;
+      if (!IsProduct(call)) continue;
       all += group.cost->flops;
       const auto owner =
           context_.modules.OwnerOf(context_.tree.launch(work[0]));
@@ -599,11 +608,12 @@ class Analysis {
   }
 
   const Context& context_;
-  const Options& options_;
+  const Efficiency& efficiency_;
   const Trace& trace_;
   const CostView& view_;
   std::vector<DeviceWork> devices_;
   std::vector<size_t> device_of_;  // by device row
+  const layers::LayerModel* layers_ = nullptr;
   std::map<Key, Sum> sums_;
   std::vector<bool> recompute_;
   bool looked_ = false;
@@ -611,15 +621,11 @@ class Analysis {
 };
 
 Result<ResultSet> Run(const Context& context) {
-  return MakeTables(context, {});
+  LAMINA_ASSIGN(const auto* const efficiency, context.Get<Efficiency>());
+  return Analysis(context, *efficiency).Run();
 }
 
 }  // namespace
-
-ResultSet MakeTables(const Context& context, const Options& options) {
-  if (context.efficiency == nullptr) return {};
-  return Analysis(context, options).Run();
-}
 
 AnalysisInfo Info() {
   return {"mfu", "FLOPs utilisation by step, run, family and module.",

@@ -21,6 +21,7 @@
 #include "analysis/common/mean_timeline.h"
 #include "analysis/common/replayed.h"
 #include "analysis/common/timeline.h"
+#include "analysis/host/tables.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -58,7 +59,8 @@ class Overview {
   explicit Overview(const Context& context)
       : context_(context), trace_(context.trace) {}
 
-  std::vector<Note> Make() {
+  // Errors: data files that cannot be used.
+  Result<std::vector<Note>> Make() {
     const auto slices = trace_.device_slices();
     if (slices.empty()) {
       HostVerdict();
@@ -81,6 +83,7 @@ class Overview {
       for (const Interval& gap : device.busy.Gaps(timeline_.window))
         gaps_.push_back(gap);
     }
+    if (context_.settings.idle_causes) LAMINA_TRY(FindIdleCauses());
     Families();
     Unlinked();
     Verdict();
@@ -91,6 +94,14 @@ class Overview {
   }
 
  private:
+  Status FindIdleCauses() {
+    LAMINA_ASSIGN(const auto* const model, context_.Get<host::HostModel>());
+    LAMINA_ASSIGN(const auto* const idle, context_.Get<host::Idle>());
+    idle_causes_ = host::LargestCauses(*model, *idle);
+    idle_gaps_ = idle->gaps.size();
+    return {};
+  }
+
   // What is left to say where no device work was read.
   void HostVerdict() {
     const HostView host = HostView::Build(context_);
@@ -258,6 +269,11 @@ class Overview {
     note.evidence.push_back({"gpu_timeline", "type", "busy_time", {}});
     if (Ratio(t.idle_ns, t.total_ns) >= kIdleShare) {
       IdleVerdict(note, text);
+      // Of queued work the queue is the cause.
+      if (!idle_causes_.empty() && note.id != "idle_queued") {
+        text += " Idle time: " + idle_causes_ + ".";
+        note.evidence.push_back(IdleEvidence());
+      }
     } else if (Ratio(t.exposed_communication_ns, t.total_ns) >=
                kExposedCommunicationShare) {
       note.id = "exposed_communication";
@@ -390,10 +406,10 @@ class Overview {
   }
 
   void AddOpportunity(std::string id, int64_t worth, std::string claim,
-                      std::string text, Evidence evidence) {
+                      std::string text, std::vector<Evidence> evidence) {
     if (Ratio(worth, timeline_.total_ns) < kMinOpportunity) return;
     Note note = MakeNote(Severity::kOpportunity, std::move(id), std::move(text),
-                         {std::move(evidence)});
+                         std::move(evidence));
     note.worth_ns = worth;
     note.claim = std::move(claim);
     if (SeveralDevices())
@@ -401,21 +417,37 @@ class Overview {
     opportunities_.push_back(std::move(note));
   }
 
-  void Opportunities() {
-    const MeanTimeline& t = mean_;
-    AddOpportunity("device_idle", t.idle_ns, "measured",
+  static Evidence IdleEvidence() {
+    return {"idle_causes", "scope", "device", {}};
+  }
+
+  void IdleOpportunity() {
+    const Evidence evidence =
+        SeveralDevices() ? Evidence{"gpu_timeline", "type", "idle_time", {}}
+                         : Evidence{"gaps", "", "", {}};
+    if (!idle_causes_.empty()) {
+      AddOpportunity(
+          "device_idle", mean_.idle_ns, "measured",
+          "idle in " + Counted(idle_gaps_, "gap") + ": " + idle_causes_ + ".",
+          {IdleEvidence(), evidence});
+      return;
+    }
+    AddOpportunity("device_idle", mean_.idle_ns, "measured",
                    (SeveralDevices() ? "a device does not work in "
                                      : "no device works in ") +
                        Counted(gaps_.size(), "gap") + ".",
-                   SeveralDevices()
-                       ? Evidence{"gpu_timeline", "type", "idle_time", {}}
-                       : Evidence{"gaps", "", "", {}});
+                   {evidence});
+  }
+
+  void Opportunities() {
+    const MeanTimeline& t = mean_;
+    IdleOpportunity();
     AddOpportunity("exposed_communication", t.exposed_communication_ns,
                    "measured", "collectives that nothing hides.",
-                   {"collectives", "", "", {}});
+                   {{"collectives", "", "", {}}});
     AddOpportunity("exposed_copies", t.exposed_copies_ns, "measured",
                    "copies that nothing hides.",
-                   {"kernels", "kind", "memcpy", {}});
+                   {{"kernels", "kind", "memcpy", {}}});
     ShortKernels();
     std::stable_sort(
         opportunities_.begin(), opportunities_.end(),
@@ -452,7 +484,7 @@ class Overview {
                     shorter.size() == 1 ? "is" : "are",
                     HumanTime(context_.settings.short_kernel_ns),
                     Advice(shorter.size(), in_graphs)),
-        {"short_kernels", "", "", {}});
+        {{"short_kernels", "", "", {}}});
   }
 
   static std::string Advice(size_t kernels, size_t in_graphs) {
@@ -553,6 +585,8 @@ class Overview {
   std::string_view device_word_ = "GPU";
   MeanTimeline mean_;
   std::vector<Interval> gaps_;  // of each device in the window of all
+  std::string idle_causes_;     // empty: not asked for, or none
+  size_t idle_gaps_ = 0;        // that they are of
   size_t largest_family_ = 0;
   int64_t largest_family_ns_ = 0;
   int64_t largest_unlinked_ns_ = 0;  // of it, "unlinked" in op_categories
@@ -565,7 +599,7 @@ class Overview {
 
 Result<ResultSet> Run(const Context& context) {
   ResultSet result;
-  result.notes = Overview(context).Make();
+  LAMINA_ASSIGN(result.notes, Overview(context).Make());
   return result;
 }
 

@@ -256,6 +256,14 @@ std::vector<int64_t> TimesOfWork(const Graph& graph, uint32_t sink,
   return times;
 }
 
+Result<WorkOnPath> WorkOnPath::Of(const Context& context) {
+  LAMINA_ASSIGN(const Graph* const graph, context.Get<Graph>());
+  WorkOnPath out;
+  if (graph->sink() != kNoNode)
+    out.times_ns = TimesOfWork(*graph, graph->sink(), graph->start_ns());
+  return out;
+}
+
 int64_t PathSums::of(PathClass c) const {
   int64_t sum = 0;
   for (size_t k = 0; k < kSegmentKinds; ++k) {

@@ -101,6 +101,14 @@ std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
 std::vector<int64_t> TimesOfWork(const Graph& graph, uint32_t sink,
                                  int64_t from_ns);
 
+// What device work takes of the critical path of the whole recording.
+struct WorkOnPath {
+  static constexpr std::string_view kFact = "work on the path";
+  static Result<WorkOnPath> Of(const Context& context);
+
+  std::vector<int64_t> times_ns;  // by row of device arguments; may be empty
+};
+
 // Nanoseconds by kind and by class.
 struct PathSums {
   int64_t kind[kSegmentKinds] = {};

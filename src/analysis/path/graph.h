@@ -162,6 +162,9 @@ struct JoinedWork {
 
 class Graph {
  public:
+  static constexpr std::string_view kFact = "path graph";
+  static Result<Graph> Of(const Context& context);
+
   static Graph Build(const HostModel& model);
 
   // Recordings of several ranks as one graph. A collective is a node of its

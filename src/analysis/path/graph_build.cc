@@ -1613,6 +1613,11 @@ class GraphBuilder {
   int64_t against_time_ = 0;
 };
 
+Result<Graph> Graph::Of(const Context& context) {
+  LAMINA_ASSIGN(const HostModel* const model, context.Get<HostModel>());
+  return Build(*model);
+}
+
 Graph Graph::Build(const HostModel& model) {
   Graph graph;
   GraphBuilder(model, graph).Run();

@@ -187,7 +187,9 @@ class Loaded {
         modules_(tree::Modules::Build(tree_)),
         steps_(tree::Steps::Build(tree_)),
         device_(DeviceView::Build(tree_, *Catalog(), 1)),
-        context_{trace, tree_, modules_, steps_, *Catalog(), device_, {}},
+        input_(trace, *Catalog(), data_, "", nullptr),
+        context_{input_, trace,      tree_,   modules_,
+                 steps_, *Catalog(), device_, {}},
         model_(host::HostModel::Build(context_, options)),
         graph_(Graph::Build(model_)) {}
   const Graph& graph() const { return graph_; }
@@ -202,6 +204,8 @@ class Loaded {
   tree::Modules modules_;
   tree::Steps steps_;
   DeviceView device_;
+  rules::DataSet data_;
+  Input input_;
   Context context_;
   host::HostModel model_;
   Graph graph_;

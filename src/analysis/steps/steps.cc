@@ -12,6 +12,8 @@
 #include "analysis/common/context.h"
 #include "analysis/common/stats.h"
 #include "analysis/common/step_rows.h"
+#include "analysis/host/steady.h"
+#include "analysis/path/tables.h"
 #include "table/row_columns.h"
 
 namespace lamina::analysis::steps {
@@ -29,9 +31,13 @@ struct Row {
   size_t kernels;
   std::optional<int64_t> period, overlap;
   std::optional<std::string_view> device;
+  std::optional<std::string_view> verdict = std::nullopt;
+  std::optional<double> strength = std::nullopt;
+  std::optional<std::string_view> flag = std::nullopt;
+  std::optional<int64_t> path_host = std::nullopt, path_device = std::nullopt,
+                         path_comm = std::nullopt, path_copy = std::nullopt,
+                         path_wait = std::nullopt;
 };
-// Verdicts are filled in where the whole trace is known.
-constexpr auto kByEngine = [](const Row&) { return std::nullopt; };
 
 const RowColumns<Row>& Columns() {
   static const RowColumns<Row> columns{
@@ -75,27 +81,27 @@ const RowColumns<Row>& Columns() {
         "What bounds the step, by the chain of last arrivals to the end "
         "of its work: host_bound, device_bound, comm_bound, copy_bound, "
         "unexplained_wait, or mixed; as in verdicts of lamina path.",
-        kByEngine},
+        &Row::verdict},
        {"strength_percent", ColumnType::kReal,
-        "Share of the largest class of that chain.", kByEngine,
+        "Share of the largest class of that chain.", &Row::strength,
         Shown::kPercent},
        {"flag", ColumnType::kText,
         "warmup: leading, above 1.5 times the usual period; cut: the first or "
         "the last, with few of the usual events; outlier: above the median by "
         "5 times the median distance and 2 %; empty: like the others.",
-        kByEngine},
+        &Row::flag},
        {"path_host_us", ColumnType::kTime, "Of that chain: the host.",
-        kByEngine, Shown::kHidden},
+        &Row::path_host, Shown::kHidden},
        {"path_device_us", ColumnType::kTime,
-        "Of that chain: kernels and the gaps between them.", kByEngine,
+        "Of that chain: kernels and the gaps between them.", &Row::path_device,
         Shown::kHidden},
        {"path_comm_us", ColumnType::kTime, "Of that chain: communication.",
-        kByEngine, Shown::kHidden},
-       {"path_copy_us", ColumnType::kTime, "Of that chain: copies.", kByEngine,
-        Shown::kHidden},
+        &Row::path_comm, Shown::kHidden},
+       {"path_copy_us", ColumnType::kTime, "Of that chain: copies.",
+        &Row::path_copy, Shown::kHidden},
        {"path_wait_us", ColumnType::kTime,
-        "Of that chain: waiting that nothing recorded explains.", kByEngine,
-        Shown::kHidden}}};
+        "Of that chain: waiting that nothing recorded explains.",
+        &Row::path_wait, Shown::kHidden}}};
   return columns;
 }
 
@@ -141,9 +147,51 @@ int64_t PeriodOf(const Context& context, size_t i) {
              : steps[i].host.length_ns();
 }
 
+// What the critical path says of each step.
+struct OnPath {
+  std::optional<path::Verdict> verdict;
+  path::PathSums sums;
+  host::StepFlags flags;
+};
+
+Result<std::vector<OnPath>> StepsOnPath(const Context& context) {
+  std::vector<OnPath> out(context.steps.steps().size());
+  if (out.empty()) return out;
+  LAMINA_ASSIGN(const path::Graph* const graph, context.Get<path::Graph>());
+  for (const path::StepPath& step : path::StepPaths(*graph)) {
+    out[step.step].verdict = path::VerdictOf(step.sums);
+    out[step.step].sums = step.sums;
+  }
+  const auto flags = host::FlagSteps(graph->model());
+  for (size_t i = 0; i < flags.size(); ++i) out[i].flags = flags[i];
+  return out;
+}
+
+void AddPath(const Context& context, const OnPath& on, Row& row) {
+  if (on.flags.warmup) {
+    row.flag = "warmup";
+  } else if (on.flags.cut) {
+    row.flag = "cut";
+  } else if (on.flags.outlier) {
+    row.flag = "outlier";
+  }
+  if (!on.verdict || on.verdict->text.empty()) return;
+  // Where no device works nothing tells what bounds a step.
+  if (!context.trace.device_slices().empty()) {
+    row.verdict = on.verdict->text;
+    row.strength = on.verdict->percent;
+  }
+  row.path_host = on.sums.of(path::PathClass::kHost);
+  row.path_device = on.sums.of(path::PathClass::kDevice);
+  row.path_comm = on.sums.of(path::PathClass::kComm);
+  row.path_copy = on.sums.of(path::PathClass::kCopy);
+  row.path_wait = on.sums.of(path::PathClass::kWait);
+}
+
 Result<ResultSet> Run(const Context& context) {
   const Trace& trace = context.trace;
   const auto& steps = context.steps.steps();
+  LAMINA_ASSIGN(const std::vector<OnPath> on_path, StepsOnPath(context));
   std::vector<Row> rows;
   std::vector<SummaryRow> summary;
   struct Metric {
@@ -189,6 +237,7 @@ Result<ResultSet> Run(const Context& context) {
     out.host = step.host.length_ns();
     out.period = PeriodOf(context, row.step);
     out.overlap = row.overlap_ns;
+    AddPath(context, on_path[row.step], out);
     if (!row.device) continue;
     // The length of a step that no other follows is no period: the host may
     // have run ahead of the device.

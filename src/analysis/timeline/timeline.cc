@@ -5,14 +5,18 @@
 // gaps: the longest times without device work and what the host did in them.
 #include "analysis/common/timeline.h"
 
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/common/context.h"
 #include "analysis/common/gaps.h"
 #include "analysis/common/mean_timeline.h"
 #include "analysis/common/stats.h"
+#include "analysis/host/tables.h"
 #include "table/row_columns.h"
 
 namespace lamina::analysis::timeline {
@@ -49,9 +53,8 @@ struct GapRow {
   std::string_view cause;
   std::optional<std::string_view> host_event, next_kernel;
   std::optional<uint32_t> uid;
+  std::optional<std::string> parts = std::nullopt;
 };
-// Parts are filled in where the causes of idle time are known.
-constexpr auto kByEngine = [](const GapRow&) { return std::nullopt; };
 
 const RowColumns<GapRow>& GapColumns() {
   static const RowColumns<GapRow> columns{
@@ -79,7 +82,7 @@ const RowColumns<GapRow>& GapColumns() {
        {"parts", ColumnType::kText,
         "CAUSE/ACTIVITY:us, the largest first, as in idle_gaps; they add up to "
         "the gap. Empty where several devices end it.",
-        kByEngine}}};
+        &GapRow::parts}}};
   return columns;
 }
 
@@ -127,10 +130,40 @@ void AddMean(std::vector<TimelineRow>& rows, const MeanTimeline& mean) {
   add("total_memcpy_time", mean.copies_ns);
 }
 
-Table MakeGaps(const Context& context, const Timeline& all) {
+// What the longest gaps of single devices consist of, by the work that ended
+// them and their length.
+using PartsOfGaps = std::map<std::pair<int64_t, int64_t>, std::string>;
+
+Result<PartsOfGaps> FindParts(const Context& context) {
+  // As many as there may be before those of all among several devices.
+  constexpr size_t kMostGaps = 1000;
+  PartsOfGaps parts;
+  if (!context.settings.idle_causes) return parts;
+  LAMINA_ASSIGN(const auto* const model, context.Get<host::HostModel>());
+  LAMINA_ASSIGN(const auto* const idle, context.Get<host::Idle>());
+  host::TableOptions options;
+  options.top = kMostGaps;
+  const Table gaps = host::IdleGapsTable(*model, *idle, options);
+  const size_t next = gaps.schema().IndexOf("next_uid");
+  const size_t length = gaps.schema().IndexOf("dur_us");
+  const size_t text = gaps.schema().IndexOf("parts");
+  for (size_t r = 0; r < gaps.rows(); ++r) {
+    if (gaps.IsNull(r, next)) continue;
+    parts.emplace(std::pair(gaps.Int(r, next), gaps.Int(r, length)),
+                  gaps.At(r, text).text());
+  }
+  return parts;
+}
+
+Result<Table> MakeGaps(const Context& context, const Timeline& all) {
   const Trace& trace = context.trace;
   std::vector<GapRow> rows;
-  for (const Gap& gap : LongestGaps(context.tree, all, kMaxGaps)) {
+  PartsOfGaps parts;
+  const auto longest = LongestGaps(context.tree, all, kMaxGaps);
+  if (!longest.empty()) {
+    LAMINA_ASSIGN(parts, FindParts(context));
+  }
+  for (const Gap& gap : longest) {
     const int64_t length = gap.interval.length_ns();
     const double percent = all.total_ns > 0
                                ? 100.0 * static_cast<double>(length) /
@@ -149,6 +182,9 @@ Table MakeGaps(const Context& context, const Timeline& all) {
                                          : std::nullopt,
          .uid = gap.next.valid() ? std::optional(trace.Uid(gap.next))
                                  : std::nullopt});
+    if (!gap.next.valid()) continue;
+    const auto of = parts.find(std::pair(trace.Uid(gap.next), length));
+    if (of != parts.end()) rows.back().parts = of->second;
   }
   return GapColumns().Make(rows);
 }
@@ -176,7 +212,8 @@ Result<ResultSet> Run(const Context& context) {
   }
   ResultSet result;
   result.tables.push_back(TimelineColumns().Make(rows));
-  result.tables.push_back(MakeGaps(context, all));
+  LAMINA_ASSIGN(Table gaps, MakeGaps(context, all));
+  result.tables.push_back(std::move(gaps));
   return result;
 }
 

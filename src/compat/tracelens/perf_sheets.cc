@@ -5,13 +5,16 @@
 
 namespace lamina::compat::tracelens {
 
-void AddPerfSheets(const Model& model, const Overlaps* overlaps,
-                   ResultSet& result) {
-  if (model.gpu_only() || model.context().efficiency == nullptr) return;
-  Pricer pricer(model);
+Status AddPerfSheets(const Model& model, const Overlaps* overlaps,
+                     ResultSet& result) {
+  if (model.gpu_only()) return {};
+  LAMINA_ASSIGN(const auto* const efficiency,
+                model.context().Get<analysis::Efficiency>());
+  Pricer pricer(model, *efficiency);
   const std::vector<PseudoOp> pseudo_ops = FindPseudoOps(model);
   AddUnifiedSheets(model, pricer, pseudo_ops, overlaps, result);
   AddFamilySheets(model, pricer, pseudo_ops, overlaps, result);
+  return {};
 }
 
 }  // namespace lamina::compat::tracelens

@@ -103,7 +103,7 @@ StringId Pricer::KernelOf(NodeId node, bool product) {
 void Pricer::AddRoofline(Priced& priced) const {
   if (!model_.options().rooflines || !priced.cost || priced.cost->flops <= 0)
     return;
-  const auto& device = model_.context().efficiency->device;
+  const auto& device = efficiency_.device;
   if (!device) return;
   priced.roofline = cost::RooflineOf(*priced.cost, *device, priced.spec);
 }

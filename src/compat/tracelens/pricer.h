@@ -29,8 +29,8 @@ struct Priced {
 // Calls that look the same are priced once.
 class Pricer {
  public:
-  explicit Pricer(const Model& model)
-      : model_(model), costs_(*model.context().efficiency->costs) {}
+  Pricer(const Model& model, const analysis::Efficiency& efficiency)
+      : model_(model), efficiency_(efficiency), costs_(*efficiency.costs) {}
 
   const cost::ModelSet& models() const { return costs_.models(); }
 
@@ -64,6 +64,7 @@ class Pricer {
   void AddRoofline(Priced& priced) const;
 
   const Model& model_;
+  const analysis::Efficiency& efficiency_;
   const analysis::CostView& costs_;
   std::map<uint32_t, bool> names_transpose_;  // by name of a kernel
   std::map<uint32_t, const cost::OpModel*> by_name_;

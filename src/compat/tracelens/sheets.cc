@@ -36,7 +36,7 @@ Result<ResultSet> MakeSheets(const Context& context, Options options) {
   }
   AddTimelineSheet(model, result);
   AddOpSheets(model, beside, result);
-  AddPerfSheets(model, beside, result);
+  LAMINA_TRY(AddPerfSheets(model, beside, result));
   AddKernelSheets(model, result);
   if (!options.inference) AddCollectiveSheet(model, result);
   return result;

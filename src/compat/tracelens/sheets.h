@@ -19,8 +19,8 @@ void AddTimelineSheet(const Model& model, ResultSet& result);
 // `overlaps` may be null: without the sheets *_kl_overlap.
 void AddOpSheets(const Model& model, const Overlaps* overlaps,
                  ResultSet& result);
-void AddPerfSheets(const Model& model, const Overlaps* overlaps,
-                   ResultSet& result);
+Status AddPerfSheets(const Model& model, const Overlaps* overlaps,
+                     ResultSet& result);
 void AddKernelSheets(const Model& model, ResultSet& result);
 void AddCollectiveSheet(const Model& model, ResultSet& result);
 

@@ -457,6 +457,13 @@ class Joiner {
 
 }  // namespace
 
+Result<JoinedCode> JoinedCode::Of(const analysis::Context& context) {
+  JoinedCode joined;
+  if (context.input.compiled != nullptr)
+    joined.work = JoinCompiled(context.tree, *context.input.compiled);
+  return joined;
+}
+
 CompiledWork JoinCompiled(const tree::Tree& tree,
                           const std::vector<CompiledProgram>& programs) {
   return Joiner(tree, programs).Run();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/common/kernel_groups.h"
+#include "graph/compiled/compiled_join.h"
 #include "table/row_columns.h"
 
 namespace lamina::graph {
@@ -256,6 +257,16 @@ void AddCompiledColumns(const analysis::Context& context,
     out.AddRow(values);
   }
   table = std::move(out);
+}
+
+analysis::AnalysisInfo CompiledInfo() {
+  return {"compiled", "What kernels of a compiler compute, by its code.",
+          &CompiledSchemas,
+          [](const analysis::Context& context) -> Result<ResultSet> {
+            LAMINA_ASSIGN(const auto* const code, context.Get<JoinedCode>());
+            if (!code->work) return ResultSet();
+            return CompiledTables(context.trace, *code->work);
+          }};
 }
 
 }  // namespace lamina::graph

@@ -14,6 +14,9 @@ namespace lamina::graph {
 // The columns of these tables, in their order.
 std::vector<Schema> CompiledSchemas();
 
+// These tables of a trace that was given code.
+analysis::AnalysisInfo CompiledInfo();
+
 // Tables `compiled_kernels` and `compiled_nodes`, with the notes of the join.
 ResultSet CompiledTables(const trace::Trace& trace,
                          const analysis::CompiledWork& work);

@@ -47,7 +47,9 @@ Result<fusion::Memory> ChooseMemory(const RuleInput& rules,
     LAMINA_ASSIGN(const auto devices, cost::DeviceSet::Load(rules.data));
     LAMINA_ASSIGN(found, devices->Find(device));
   } else if (session != nullptr) {
-    LAMINA_ASSIGN(found, session->FindDevice());
+    LAMINA_ASSIGN(const cost::Device* const device_of_trace,
+                  session->input().Device());
+    if (device_of_trace != nullptr) found = *device_of_trace;
   }
   fusion::Memory memory;
   if (found && found->bytes_per_s > 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/passed_bytes.h"
+#include "analysis/host_tables/passed_bytes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "cost/arguments.h"
 #include "cost/dtype.h"
 
-namespace lamina::engine {
+namespace lamina::analysis::host_tables {
 namespace {
 
 // All pairs are looked at.
@@ -109,4 +109,4 @@ std::optional<int64_t> PassedBytes(const tree::Tree& tree,
              : std::nullopt;
 }
 
-}  // namespace lamina::engine
+}  // namespace lamina::analysis::host_tables

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/fusion_names.h"
+#include "analysis/host_tables/fusion_names.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "graph/passes/rule_file.h"
 
-namespace lamina::engine {
+namespace lamina::analysis::host_tables {
 namespace {
 
 using tree::NodeId;
@@ -120,4 +120,4 @@ std::string_view FusionNames::Find(const tree::Tree& tree,
   return best;
 }
 
-}  // namespace lamina::engine
+}  // namespace lamina::analysis::host_tables

@@ -11,7 +11,7 @@
 
 #include "tree/tree.h"
 
-namespace lamina::engine {
+namespace lamina::analysis::host_tables {
 
 // Bytes that the ops of kernels that follow each other pass on, pair by pair;
 // nothing where shapes or types are not recorded or do not fit, or where two
@@ -19,4 +19,4 @@ namespace lamina::engine {
 std::optional<int64_t> PassedBytes(const tree::Tree& tree,
                                    std::span<const tree::NodeId> launchers);
 
-}  // namespace lamina::engine
+}  // namespace lamina::analysis::host_tables

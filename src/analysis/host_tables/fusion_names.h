@@ -12,14 +12,18 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/common/input.h"
 #include "graph/launch_rules/launch_rules.h"
 #include "rules/document.h"
 #include "tree/tree.h"
 
-namespace lamina::engine {
+namespace lamina::analysis::host_tables {
 
 class FusionNames {
  public:
+  static constexpr std::string_view kFact = "fusion rules";
+  static Result<FusionNames> Of(const Input& input) { return Load(input.data); }
+
   static Result<FusionNames> Load(const rules::DataSet& data);
 
   // The rule that takes most of kernels that follow each other; empty for none.
@@ -49,4 +53,4 @@ class FusionNames {
   std::vector<Form> forms_;
 };
 
-}  // namespace lamina::engine
+}  // namespace lamina::analysis::host_tables
