@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/decimal.h"
+#include "compare/runs/compare.h"
 #include "compat/tracediff/tracediff.h"
 #include "engine/memory.h"
 #include "engine/report.h"
@@ -23,6 +24,7 @@ constexpr size_t kTerminalRows = 10;
 
 using analysis::diff::Comparison;
 
+// Of whole windows, which have no unit: the sum of device work.
 int64_t Measured(const analysis::diff::Totals& totals,
                  const std::string& measure) {
   if (measure == "busy") return totals.busy_ns;
@@ -67,16 +69,23 @@ struct OpenPair {
 
 Result<std::vector<Comparison>> CompareTraces(
     const std::vector<std::string>& paths, analysis::diff::Options options,
-    Asker& asker, OpenPair& pair) {
+    const DiffParams& params, const std::optional<runs::Options>& units,
+    std::vector<runs::Compared>& matched, Asker& asker, OpenPair& pair) {
   LAMINA_ASSIGN(pair.rules,
                 analysis::layers::LoadRules(rules::DataSet(asker.rules_dir)));
-  LAMINA_ASSIGN(pair.first, asker.OpenTrace(paths[0]));
+  const auto open = [&](const std::string& path,
+                        const std::vector<std::string>& captures) {
+    engine::OpenOptions how = asker.Open();
+    how.captures.insert(how.captures.end(), captures.begin(), captures.end());
+    return asker.OpenTrace(path, how);
+  };
+  LAMINA_ASSIGN(pair.first, open(paths[0], params.captures_a));
   const trace::Trace& first = pair.first->trace();
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
   std::vector<Comparison> out;
   for (size_t i = 1; i < paths.size(); ++i) {
-    LAMINA_ASSIGN(auto other, asker.OpenTrace(paths[i]));
+    LAMINA_ASSIGN(auto other, open(paths[i], params.captures_b));
     const bool python =
         analysis::diff::NeedsPythonStacks(first, options) &&
         analysis::diff::NeedsPythonStacks(other->trace(), options);
@@ -88,6 +97,11 @@ Result<std::vector<Comparison>> CompareTraces(
     const ScopedStage stage(&asker.times, "compare");
     out.push_back(
         analysis::diff::Compare(*pair.a, *pair.b, *pair.rules, options));
+    if (units) {
+      LAMINA_ASSIGN(runs::Compared own,
+                    runs::CompareUnits(*pair.a, *pair.b, *units));
+      matched.push_back(std::move(own));
+    }
     pair.second = std::move(other);
   }
   return out;
@@ -176,19 +190,72 @@ void AddPage(std::shared_ptr<const analysis::diff::Members> members,
   };
 }
 
+// A share of 1; nothing for an empty text.
+Result<std::optional<double>> ParsePercent(const char* name, std::string text) {
+  if (text.empty()) return std::optional<double>();
+  if (text.ends_with('%')) text.pop_back();
+  const auto percent = ParseDouble(text);
+  if (!percent || !(*percent >= 0)) {
+    return Fail(UsageError(std::string(name) + ": expected a percentage",
+                           "for example 3%"));
+  }
+  return std::optional(*percent / 100);
+}
+
+// How units are compared; nothing: whole windows are.
+Result<std::optional<runs::Options>> UnitOptions(const DiffParams& options) {
+  runs::Options out;
+  LAMINA_ASSIGN(out.fail_above,
+                ParsePercent("⟨fail_above⟩", options.fail_above));
+  LAMINA_ASSIGN(out.run_noise, ParsePercent("⟨run_noise⟩", options.run_noise));
+  if (options.unit == "window" || options.measure == "total")
+    return std::optional<runs::Options>();
+  out.measure = options.measure == "kernel_time" ? runs::Measure::kKernelTime
+                : options.measure == "busy"      ? runs::Measure::kBusy
+                                                 : runs::Measure::kUnit;
+  out.steps = options.unit != "pass";
+  out.passes = options.unit != "step";
+  return std::optional(out);
+}
+
+// A table without rows says nothing; what sentences say of units, and checks
+// that hold, are for who looks closer. `units`: they were compared, and tables
+// of whole windows would contradict them where one trace is longer.
+bool IsNoScreenTable(const Table& table, bool units) {
+  static constexpr std::string_view kCloser[] = {"diff_units", "diff_left_out",
+                                                 "diff_pairs"};
+  static constexpr std::string_view kWindow[] = {
+      "diff_totals", "diff_causes", "diff_ops",  "diff_kernels",
+      "diff_by",     "diff_calls",  "diff_moved"};
+  if (units && std::find(std::begin(kWindow), std::end(kWindow),
+                         table.name()) != std::end(kWindow))
+    return true;
+  if (table.name() == "diff_comparable") {
+    for (size_t r = 0; r < table.rows(); ++r) {
+      if (table.At(r, "effect").text() != "none") return false;
+    }
+    return true;
+  }
+  return table.rows() == 0 || std::find(std::begin(kCloser), std::end(kCloser),
+                                        table.name()) != std::end(kCloser);
+}
+
+// The tables of matched units come first, and the sentence about whole windows
+// goes: what it says of them is no answer.
+void PutUnitsFirst(runs::Compared units, ResultSet& result) {
+  std::erase_if(result.notes, [](const Note& note) {
+    return note.severity == Severity::kVerdict;
+  });
+  units.result.Append(std::move(result));
+  result = std::move(units.result);
+}
+
 }  // namespace
 
 Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
-  std::optional<double> limit;
-  if (!options.fail_above.empty()) {
-    std::string text = options.fail_above;
-    if (text.ends_with('%')) text.pop_back();
-    limit = ParseDouble(text);
-    if (!limit || !(*limit >= 0)) {
-      return Fail(
-          UsageError("⟨fail_above⟩: expected a percentage", "for example 3%"));
-    }
-  }
+  LAMINA_ASSIGN(const auto limit,
+                ParsePercent("⟨fail_above⟩", options.fail_above));
+  LAMINA_ASSIGN(const auto units, UnitOptions(options));
   if (std::count(options.traces.begin(), options.traces.end(), "-") > 1) {
     return Fail(UsageError("standard input (-) can be read only once",
                            "give at most one trace as -, the others by name"));
@@ -217,21 +284,41 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
     reports.push_back(std::move(report));
   }
   std::vector<Comparison> comparisons;
+  std::vector<runs::Compared> matched;
   OpenPair pair;
   if (any_report) {
     LAMINA_ASSIGN(comparisons,
                   CompareReports(options.traces, std::move(reports), asker));
   } else {
     LAMINA_ASSIGN(comparisons,
-                  CompareTraces(options.traces, options.diff, asker, pair));
+                  CompareTraces(options.traces, options.diff, options, units,
+                                matched, asker, pair));
   }
   bool failed = false;
-  for (const Comparison& comparison : comparisons) {
+  const bool all_matched =
+      !matched.empty() &&
+      std::all_of(matched.begin(), matched.end(),
+                  [](const runs::Compared& one) { return one.matched; });
+  for (size_t i = 0; i < comparisons.size(); ++i) {
+    Comparison& comparison = comparisons[i];
+    if (i < matched.size() && matched[i].matched) {
+      failed |= matched[i].verdict == runs::Verdict::kFail ||
+                (matched[i].verdict == runs::Verdict::kUnknown &&
+                 options.unknown == "fail");
+      PutUnitsFirst(std::move(matched[i]), comparison.result);
+      continue;
+    }
+    if (units) {
+      comparison.result.notes.push_back(MakeNote(
+          Severity::kInfo, "diff_window",
+          "There are no steps or passes on both sides: whole windows are "
+          "compared, which differ where one trace is longer."));
+    }
     const auto a =
         static_cast<double>(Measured(comparison.totals[0], options.measure));
     const auto b =
         static_cast<double>(Measured(comparison.totals[1], options.measure));
-    failed |= limit && b - a > a * *limit / 100;
+    failed |= limit && b - a > a * *limit;
   }
   Document document;
   document.command = "diff";
@@ -247,8 +334,9 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
   if (asker.for_screen()) {
     if (asker.top == 0) asker.top = kTerminalRows;
     if (asker.only.empty())
-      std::erase_if(document.result.tables,
-                    [](const Table& table) { return table.rows() == 0; });
+      std::erase_if(document.result.tables, [&](const Table& table) {
+        return IsNoScreenTable(table, all_matched);
+      });
   }
   Answer answer(std::move(document));
   answer.failed = failed;
@@ -266,14 +354,31 @@ Body DescribeDiff(Description& args, Asker& asker) {
   args.Flag("--findings", options->findings,
             "What the rules of ⟨diagnose()⟩ say of both: fixed, new, "
             "better, worse, or not to be seen any more");
-  args.Add("--fail-above", options->fail_above,
-           "Exit with 1 when B (or another) takes more than this share "
-           "longer than A: 3%");
-  args.Add("--measure", options->measure,
-           "What ⟨fail_above⟩ looks at: the sum of device work, the "
-           "time in which the device was busy, or its whole window")
-      .OneOf({"kernel_time", "busy", "total"})
+  args.Add("--unit", options->unit,
+           "What is compared: steps, passes of a server, or whole windows "
+           "(auto: steps, else passes, else windows)")
+      .OneOf({"auto", "step", "pass", "window"})
       .ShowDefault();
+  args.Add("--fail-above", options->fail_above,
+           "Exit with 1 when a unit of B (or another) surely takes more than "
+           "this share longer than one of A: 3%");
+  args.Add("--unknown", options->unknown,
+           "Whether a gate that the units cannot decide passes or fails")
+      .OneOf({"pass", "fail"})
+      .ShowDefault();
+  args.Add("--measure", options->measure,
+           "What is compared of a unit: the unit itself, the sum of its device "
+           "work, or the time in which the device was busy; total: the window")
+      .OneOf({"unit", "kernel_time", "busy", "total"})
+      .ShowDefault();
+  args.Add("--run-noise", options->run_noise,
+           "What recordings of one program differ by, one standard deviation "
+           "(default: 0.5% is assumed)");
+  asker.AddCapturesTo(args);
+  args.Add("--capture-a", options->captures_a,
+           "Captures of the replayed graphs of the first trace alone");
+  args.Add("--capture-b", options->captures_b,
+           "Captures of the replayed graphs of the others alone");
   args.Add("--layout", options->layout,
            "Tables of another tool: diff_stats of TraceLens' TraceDiff")
       .OneOf({"native", "tracelens"})

@@ -13,7 +13,11 @@ namespace lamina::questions {
 struct DiffParams {
   std::vector<std::string> traces;  // others are compared with the first
   std::string fail_above;
-  std::string measure = "kernel_time";
+  std::string unit = "auto";
+  std::string measure = "unit";
+  std::string run_noise;
+  std::string unknown = "pass";
+  std::vector<std::string> captures_a, captures_b;  // beside those of both
   std::string layout = "native";
   analysis::diff::Options diff;
   bool findings = false;

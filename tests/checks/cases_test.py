@@ -7,7 +7,9 @@
 * cases-path: what-ifs of lamina path against programs that were simulated again
   with other costs, laws of the path, and small traces with answers in closed
   form. Where dependence is recorded the answers are within 5 points of the
-  truth, elsewhere their ranges hold it."""
+  truth, elsewhere their ranges hold it.
+* cases-compare: pairs of traces with a planted change, or with none; those of
+  lamina diff on two traces."""
 import os
 import pathlib
 import subprocess
@@ -19,6 +21,8 @@ RUNS = (
     ("run_cases.py", "cases", "T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11 T12 T13 T15 "
      "T22 T23"),
     ("score_path_cases.py", "cases-path", ""),
+    ("run_compare_cases.py", "cases-compare", "clocks-drop graph-replays "
+     "real-cut-copy serve-other-mix train-"),
 )
 
 shared = pathlib.Path(os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))

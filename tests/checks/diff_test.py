@@ -197,9 +197,33 @@ def check_edits(checks, path, folder, layer, ops):
         if event.get("cat") == "kernel":
             event["dur"] = round(event["dur"] * 1.05, 3)
     save(slower.document, copy_path)
-    lamina("diff", path, copy_path, "--fail-above", "4%", status=1)
-    lamina("diff", path, copy_path, "--fail-above", "6%", status=0)
-    lamina("diff", copy_path, path, "--fail-above", "0%", status=0)
+    window = ("--unit", "window", "--fail-above")
+    lamina("diff", path, copy_path, *window, "4%", status=1)
+    lamina("diff", path, copy_path, *window, "6%", status=0)
+    lamina("diff", copy_path, path, *window, "0%", status=0)
+    check_units(checks, what, path, copy_path)
+
+
+def check_units(checks, what, path, copy_path):
+    """Unit by unit: parts add up to the change of their phase."""
+    tables = diff(path, copy_path)
+    checks.true(f"{what}: units are matched", tables["diff_units"] != [])
+    for row in tables["diff_verdict"][1:]:
+        if row["delta_us"] is None:
+            continue
+        parts = [r for r in tables["diff_parts"]
+                 if r["phase"] == row["scope"]]
+        checks.true(f"{what}: parts of {row['scope']}",
+                    abs(total(parts, "delta_us") - row["delta_us"].ns) <=
+                    len(parts) + 1)
+    slower = [r for r in tables["diff_parts"]
+              if r["family"] not in ("idle", "overlap")]
+    checks.true(f"{what}: every family takes more",
+                all(r["delta_us"].ns >= 0 for r in slower))
+    same = diff(path, path, "--fail-above", "0%")["diff_verdict"]
+    checks.equal(f"{what}: a trace against itself",
+                 {(r["verdict"], r["reason"]) for r in same},
+                 {("pass", "same_recording")})
 
 
 def main():

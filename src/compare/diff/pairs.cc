@@ -176,9 +176,10 @@ class Collector {
     const auto differ = [](const PerSide<StringId>& x) {
       return x[0].valid() && x[1].valid() && x[0] != x[1];
     };
-    const Change change = differ(dims) || differ(types) ? Change::kOtherShape
-                          : kernels[0] != kernels[1]    ? Change::kOtherKernel
-                                                        : Change::kChanged;
+    const Change change = differ(dims)               ? Change::kOtherShape
+                          : differ(types)            ? Change::kOtherType
+                          : kernels[0] != kernels[1] ? Change::kOtherKernel
+                                                     : Change::kChanged;
     // B's name of a module counts only where A has none.
     StringId module = a.Module(i);
     if (module == StringPool::kEmpty) module = b.Module(j);
@@ -272,6 +273,8 @@ std::string_view ChangeName(Change change) {
       return "other_kernel";
     case Change::kOtherShape:
       return "other_shape";
+    case Change::kOtherType:
+      return "other_dtype";
   }
   return "";
 }

@@ -24,7 +24,8 @@ enum class Change : uint8_t {
   kOnlyA,
   kOnlyB,
   kOtherKernel,
-  kOtherShape,  // other shapes or types
+  kOtherShape,
+  kOtherType,  // other shapes or types
 };
 std::string_view ChangeName(Change change);
 

@@ -70,7 +70,7 @@ const RowColumns<DiffOpRow>& OpColumns() {
         &DiffOpRow::shapes},
        {"kind", ColumnType::kText,
         "changed: time or count; only_a, only_b; other_kernel; other_shape: "
-        "other shapes or types.",
+        "other shapes; other_dtype: other element types.",
         &DiffOpRow::kind},
        {"delta_us", ColumnType::kTime, "Device time in B less that in A.",
         &DiffOpRow::delta},

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two traces of one program, compared unit by unit: only units of equal load
+// meet, edges of a trace are left out and named, a change has an interval, and
+// a gate fails only where the interval says so. Method: UnitsOf both sides,
+// classes of equal load, rank statistics of their times (statistics.h), sums of
+// device work per unit by part of a layer, module class and kernel. Cost:
+// linear in the device events, and quadratic in the kernels of one unit for
+// what is aligned.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compare/runs/units.h"
+#include "lamina/result.h"
+
+namespace lamina::runs {
+
+struct Options {
+  Measure measure = Measure::kUnit;
+  bool steps = true, passes = true;  // which units may serve
+  double level = 0.95;               // of intervals
+  // What recordings of one program differ by: one standard deviation as a
+  // share of the time. Nothing: 0.5 % are assumed, and said to be.
+  std::optional<double> run_noise;
+  // The gate: fails where B takes surely more than this share longer.
+  std::optional<double> fail_above;
+};
+
+enum class Verdict : uint8_t { kNotAsked, kPass, kFail, kUnknown };
+
+struct Compared {
+  // Whether both sides have units; without, nothing else is filled.
+  bool matched = false;
+  Verdict verdict = Verdict::kNotAsked;
+  // diff_verdict, diff_units, diff_comparable, diff_left_out, diff_parts,
+  // diff_modules, diff_aligned, diff_pairs, and sentences about them.
+  ResultSet result;
+};
+
+std::vector<Schema> Schemas();
+
+// Errors: data files that cannot be used.
+Result<Compared> CompareUnits(const Context& a, const Context& b,
+                              const Options& options);
+
+}  // namespace lamina::runs

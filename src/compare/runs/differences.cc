@@ -1,0 +1,824 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Input: matched units. Output: rows that say which part of a layer, which
+// class of modules and which kernels changed, per unit and with the mix of A.
+// Kernels are aligned in one unit of each side, the median one of the class
+// with most time: by a global alignment of their sequences, in which kernels of
+// one family may meet under other names, and what is left between two meetings
+// joins a neighbour whose work it can be part of. Cost: kernels of A times
+// those of B.
+#include "compare/runs/differences.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <cmath>
+#include <fmt/core.h>
+#include <map>
+#include <re2/re2.h>
+#include <set>
+
+#include "cost/arguments.h"
+#include "cost/dtype.h"
+#include "rules/pattern_table.h"
+#include "table/row_columns.h"
+
+namespace lamina::runs {
+namespace {
+
+// --- diff_parts ---
+
+struct PartRow {
+  std::string_view phase;
+  std::optional<std::string> half;
+  std::string family;
+  double kernels_a = 0, kernels_b = 0;
+  int64_t a_ns = 0, b_ns = 0, delta_ns = 0;
+  std::optional<int64_t> low_ns, high_ns;
+  std::optional<bool> sure;
+  std::optional<double> share;
+};
+
+const RowColumns<PartRow>& PartColumns() {
+  static const RowColumns<PartRow> columns{
+      "diff_parts",
+      "Time of a unit by half of a layer and family; the deltas of a phase add "
+      "up to that of diff_verdict.",
+      {{"phase", ColumnType::kText, "train, eval, prefill, decode ...",
+        &PartRow::phase},
+       {"half", ColumnType::kText,
+        "attention or feed_forward, by the modules of a layer (data/halves); "
+        "outside: of no layer; empty: the trace does not say.",
+        &PartRow::half},
+       {"family", ColumnType::kText,
+        "Family of device work; idle: the device waited; overlap: work that "
+        "ran beside other work, negative.",
+        &PartRow::family},
+       {"kernels_a", ColumnType::kReal, "Device events per unit of A.",
+        &PartRow::kernels_a, Shown::kHidden},
+       {"kernels_b", ColumnType::kReal, "Device events per unit of B.",
+        &PartRow::kernels_b, Shown::kHidden},
+       {"a_us", ColumnType::kTime, "Per unit of A.", &PartRow::a_ns},
+       {"b_us", ColumnType::kTime, "Per unit of B.", &PartRow::b_ns},
+       {"delta_us", ColumnType::kTime, "B minus A.", &PartRow::delta_ns},
+       {"low_us", ColumnType::kTime, "The delta is at least this.",
+        &PartRow::low_ns, Shown::kHidden},
+       {"high_us", ColumnType::kTime, "The delta is at most this.",
+        &PartRow::high_ns, Shown::kHidden},
+       {"sure", ColumnType::kBool, "Whether its interval leaves 0 out.",
+        &PartRow::sure},
+       {"share_of_change_percent", ColumnType::kReal,
+        "Share of the change of the phase.", &PartRow::share,
+        Shown::kPercent}}};
+  return columns;
+}
+
+// Which half of a layer each module path is, by the classes of modules.
+class Halves {
+ public:
+  Halves(const Context& context, const rules::PatternTable& rules)
+      : context_(context), modules_(context.modules) {
+    const auto& paths = modules_.paths();
+    own_.resize(paths.size());
+    for (size_t i = 0; i < paths.size(); ++i) {
+      const int rule = rules.Find(
+          tree::Modules::ClassName(context.trace.Text(paths[i].name)));
+      if (rule != rules::PatternTable::kNone) own_[i] = rules.rule(rule).value;
+    }
+    children_.resize(paths.size());
+    for (size_t i = 0; i < paths.size(); ++i) {
+      if (paths[i].parent.valid())
+        children_[paths[i].parent.value].push_back(static_cast<uint32_t>(i));
+    }
+    // A layer has both halves below it, directly.
+    layer_.resize(paths.size());
+    for (size_t i = 0; i < paths.size(); ++i) {
+      std::set<std::string_view> halves;
+      for (const uint32_t child : children_[i]) {
+        if (!own_[child].empty()) halves.insert(own_[child]);
+      }
+      layer_[i] = halves.size() > 1;
+    }
+  }
+
+  // Nothing where no module tells.
+  std::optional<std::string> Of(SliceId s) const {
+    if (modules_.empty()) return std::nullopt;
+    const tree::NodeId launcher = context_.device.launcher(s);
+    if (!launcher.valid()) return std::nullopt;
+    const auto owner = modules_.OwnerOf(launcher);
+    if (!owner.path.valid()) return std::string("outside");
+    const auto& paths = modules_.paths();
+    std::string_view named;
+    for (tree::ModulePathId id = owner.path; id.valid();
+         id = paths[id.value].parent) {
+      if (named.empty()) named = own_[id.value];
+      const tree::ModulePathId parent = paths[id.value].parent;
+      if (!parent.valid() || !layer_[parent.value]) continue;
+      if (!own_[id.value].empty()) return std::string(own_[id.value]);
+      return std::string(Behind(parent.value, id.value));
+    }
+    return std::string(named.empty() ? std::string_view("outside") : named);
+  }
+
+ private:
+  // The half before which a module of a layer stands; the last for those at
+  // its end.
+  std::string_view Behind(uint32_t layer, uint32_t module) const {
+    std::string_view half;
+    for (const uint32_t child : children_[layer]) {
+      if (own_[child].empty()) continue;
+      half = own_[child];
+      if (child > module) break;
+    }
+    return half;
+  }
+
+  const Context& context_;
+  const tree::Modules& modules_;
+  std::vector<std::string> own_;  // by path
+  std::vector<std::vector<uint32_t>> children_;
+  std::vector<bool> layer_;
+};
+
+// Sums of matched units by key, per unit with the mix of A.
+template <class Key>
+struct Sums {
+  struct Cell {
+    PerSide<double> ns{}, kernels{};
+    PerSide<std::vector<double>> of_unit;  // of the only class; else empty
+  };
+  std::map<Key, Cell> cells;
+};
+
+double WeightOf(const MatchedPhase& phase, const MatchedClass& one) {
+  double units = 0;
+  for (const MatchedClass* other : phase.classes)
+    units += static_cast<double>(other->units[0]);
+  return static_cast<double>(one.units[0]) / units;
+}
+
+// `key_of(side, slice)` -> key.
+template <class Key, class KeyOf>
+Sums<Key> SumUnits(const PerSide<Context const*>& contexts,
+                   const MatchedPhase& phase, const KeyOf& key_of) {
+  Sums<Key> sums;
+  const bool only = phase.classes.size() == 1;
+  for (const MatchedClass* one : phase.classes) {
+    const double weight = WeightOf(phase, *one);
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      const auto& units = one->matched[side];
+      const double part = weight / static_cast<double>(units.size());
+      for (size_t u = 0; u < units.size(); ++u) {
+        for (const SliceId s : units[u]->work) {
+          auto& cell = sums.cells[key_of(side, s)];
+          const auto ns =
+              static_cast<double>(contexts[side]->trace.Duration(s));
+          cell.ns[side] += part * ns;
+          cell.kernels[side] += part;
+          if (!only) continue;
+          cell.of_unit[side].resize(units.size(), 0);
+          cell.of_unit[side][u] += ns;
+        }
+      }
+    }
+  }
+  return sums;
+}
+
+// The interval of a delta in nanoseconds; nothing where it cannot be told.
+template <class Row>
+void AddInterval(const PerSide<std::vector<double>>& of_unit, double a_ns,
+                 const Options& options, Row& row) {
+  const auto usable = [](const std::vector<double>& values) {
+    return !values.empty() && std::all_of(values.begin(), values.end(),
+                                          [](double v) { return v > 0; });
+  };
+  if (!usable(of_unit[0]) || !usable(of_unit[1])) return;
+  const Shift shift =
+      Widen(UnpairedShift(of_unit[0], of_unit[1], options.level), 1,
+            RunNoise(options), options.level);
+  if (!shift.low) return;
+  row.low_ns = std::llround(a_ns * std::expm1(*shift.low));
+  row.high_ns = std::llround(a_ns * std::expm1(*shift.high));
+  row.sure = *row.low_ns > 0 || *row.high_ns < 0;
+}
+
+Table Parts(const PerSide<Context const*>& contexts,
+            const PerSide<Halves const*>& halves, const Matching& matching,
+            const Options& options) {
+  std::vector<PartRow> rows;
+  for (const MatchedPhase& phase : matching.phases) {
+    using Key = std::pair<std::optional<std::string>, std::string>;
+    const auto sums =
+        SumUnits<Key>(contexts, phase, [&](size_t side, SliceId s) {
+          const Context& context = *contexts[side];
+          return Key(halves[side]->Of(s),
+                     context.catalog.family(context.device.family(s)).name);
+        });
+    std::vector<PartRow> own;
+    PerSide<double> kernel{}, busy{}, all{};
+    for (const auto& [key, cell] : sums.cells) {
+      PartRow row{.phase = PhaseName(phase.phase),
+                  .half = key.first,
+                  .family = key.second,
+                  .kernels_a = cell.kernels[0],
+                  .kernels_b = cell.kernels[1],
+                  .a_ns = std::llround(cell.ns[0]),
+                  .b_ns = std::llround(cell.ns[1]),
+                  .delta_ns = std::llround(cell.ns[1] - cell.ns[0])};
+      AddInterval(cell.of_unit, cell.ns[0], options, row);
+      own.push_back(std::move(row));
+      for (const size_t side : {size_t{0}, size_t{1}})
+        kernel[side] += cell.ns[side];
+    }
+    for (const MatchedClass* one : phase.classes) {
+      const double weight = WeightOf(phase, *one);
+      for (const size_t side : {size_t{0}, size_t{1}}) {
+        const double part =
+            weight / static_cast<double>(one->matched[side].size());
+        for (const Unit* unit : one->matched[side]) {
+          busy[side] += part * static_cast<double>(unit->busy_ns);
+          all[side] += part * static_cast<double>(unit->unit_ns);
+        }
+      }
+    }
+    const auto add = [&](const char* name, double a, double b) {
+      own.push_back({.phase = PhaseName(phase.phase),
+                     .half = std::nullopt,
+                     .family = name,
+                     .a_ns = std::llround(a),
+                     .b_ns = std::llround(b),
+                     .delta_ns = std::llround(b - a)});
+    };
+    if (options.measure != Measure::kKernelTime)
+      add("overlap", busy[0] - kernel[0], busy[1] - kernel[1]);
+    if (options.measure == Measure::kUnit)
+      add("idle", all[0] - busy[0], all[1] - busy[1]);
+    const double change = phase.mean_ns[1] - phase.mean_ns[0];
+    for (PartRow& row : own) {
+      if (std::abs(change) >= 1)
+        row.share = 100 * static_cast<double>(row.delta_ns) / change;
+    }
+    std::stable_sort(own.begin(), own.end(),
+                     [](const PartRow& x, const PartRow& y) {
+                       return std::abs(x.delta_ns) > std::abs(y.delta_ns);
+                     });
+    std::move(own.begin(), own.end(), std::back_inserter(rows));
+  }
+  return PartColumns().Make(rows);
+}
+
+// --- diff_modules ---
+
+struct ModuleRow {
+  std::string_view phase;
+  std::string title, class_name, path;
+  size_t instances_a = 0, instances_b = 0;
+  int64_t a_ns = 0, b_ns = 0, delta_ns = 0;
+  std::optional<int64_t> low_ns, high_ns;
+  std::optional<bool> sure;
+};
+
+const RowColumns<ModuleRow>& ModuleColumns() {
+  static const RowColumns<ModuleRow> columns{
+      "diff_modules",
+      "Own time of a unit by class of modules: instances of one class at one "
+      "place of the model are one row.",
+      {{"phase", ColumnType::kText, "train, eval, prefill, decode ...",
+        &ModuleRow::phase},
+       {"title", ColumnType::kText, "Class and instances.", &ModuleRow::title},
+       {"class", ColumnType::kText, "Class of the module.",
+        &ModuleRow::class_name, Shown::kHidden},
+       {"path", ColumnType::kText, "Classes from the root.", &ModuleRow::path,
+        Shown::kHidden},
+       {"instances_a", ColumnType::kInt, "Modules of it in A.",
+        &ModuleRow::instances_a, Shown::kHidden},
+       {"instances_b", ColumnType::kInt, "Modules of it in B.",
+        &ModuleRow::instances_b, Shown::kHidden},
+       {"a_us", ColumnType::kTime,
+        "Per unit of A: work that the module itself launched.",
+        &ModuleRow::a_ns},
+       {"b_us", ColumnType::kTime, "Per unit of B.", &ModuleRow::b_ns},
+       {"delta_us", ColumnType::kTime, "B minus A.", &ModuleRow::delta_ns},
+       {"low_us", ColumnType::kTime, "The delta is at least this.",
+        &ModuleRow::low_ns, Shown::kHidden},
+       {"high_us", ColumnType::kTime, "The delta is at most this.",
+        &ModuleRow::high_ns, Shown::kHidden},
+       {"sure", ColumnType::kBool, "Whether its interval leaves 0 out.",
+        &ModuleRow::sure}}};
+  return columns;
+}
+
+// "LlamaForCausalLM/LlamaDecoderLayer/LlamaMLP" of a place in the hierarchy.
+std::string ClassPath(const Context& context, tree::ModulePathId id) {
+  std::vector<std::string_view> names;
+  for (; id.valid(); id = context.modules.path(id).parent) {
+    names.push_back(tree::Modules::ClassName(
+        context.trace.Text(context.modules.path(id).name)));
+  }
+  return fmt::format("{}", fmt::join(names.rbegin(), names.rend(), "/"));
+}
+
+std::string ModuleTitle(const std::string& path, size_t instances) {
+  const size_t last = path.rfind('/');
+  const size_t before =
+      last == std::string::npos || last == 0 ? last : path.rfind('/', last - 1);
+  std::string title =
+      before == std::string::npos ? path : path.substr(before + 1);
+  if (instances > 1) title += fmt::format(" x{}", instances);
+  return title;
+}
+
+// By place of a side: its classes from the root, and how many places share
+// them.
+struct ClassPaths {
+  explicit ClassPaths(const Context& context) {
+    const auto& paths = context.modules.paths();
+    for (uint32_t i = 0; i < paths.size(); ++i) {
+      of.push_back(ClassPath(context, tree::ModulePathId(i)));
+      ++instances[of.back()];
+    }
+  }
+  std::vector<std::string> of;
+  std::map<std::string, size_t> instances;
+};
+
+Table Modules(const PerSide<Context const*>& contexts, const Matching& matching,
+              const Options& options) {
+  std::vector<ModuleRow> rows;
+  if (!contexts[0]->modules.empty() || !contexts[1]->modules.empty()) {
+    const PerSide<ClassPaths> paths = {ClassPaths(*contexts[0]),
+                                       ClassPaths(*contexts[1])};
+    for (const MatchedPhase& phase : matching.phases) {
+      const auto sums =
+          SumUnits<std::string>(contexts, phase, [&](size_t side, SliceId s) {
+            const Context& context = *contexts[side];
+            const tree::NodeId launcher = context.device.launcher(s);
+            if (!launcher.valid()) return std::string("(outside)");
+            const auto owner = context.modules.OwnerOf(launcher);
+            return owner.path.valid() ? paths[side].of[owner.path.value]
+                                      : std::string("(outside)");
+          });
+      std::set<std::string> all;
+      for (const auto& [path, cell] : sums.cells) {
+        // With what is around it, so that a class without own work has a row.
+        for (std::string above = path; !above.empty();) {
+          all.insert(above);
+          const size_t slash = above.rfind('/');
+          above = slash == std::string::npos ? "" : above.substr(0, slash);
+        }
+      }
+      std::vector<ModuleRow> own;
+      for (const std::string& path : all) {
+        const auto count = [&](size_t side) {
+          const auto found = paths[side].instances.find(path);
+          return found == paths[side].instances.end() ? 0 : found->second;
+        };
+        ModuleRow row{.phase = PhaseName(phase.phase),
+                      .title = ModuleTitle(path, count(0)),
+                      .class_name = path.substr(path.rfind('/') + 1),
+                      .path = path,
+                      .instances_a = count(0),
+                      .instances_b = count(1)};
+        const auto cell = sums.cells.find(path);
+        if (cell != sums.cells.end()) {
+          row.a_ns = std::llround(cell->second.ns[0]);
+          row.b_ns = std::llround(cell->second.ns[1]);
+          row.delta_ns = std::llround(cell->second.ns[1] - cell->second.ns[0]);
+          AddInterval(cell->second.of_unit, cell->second.ns[0], options, row);
+        }
+        own.push_back(std::move(row));
+      }
+      std::stable_sort(own.begin(), own.end(),
+                       [](const ModuleRow& x, const ModuleRow& y) {
+                         return std::abs(x.delta_ns) > std::abs(y.delta_ns);
+                       });
+      std::move(own.begin(), own.end(), std::back_inserter(rows));
+    }
+  }
+  return ModuleColumns().Make(rows);
+}
+
+// --- diff_aligned ---
+
+struct AlignedRow {
+  std::string_view phase;
+  std::string kind;
+  std::string family;
+  std::string op_a, op_b, kernel_a, kernel_b;
+  size_t kernels_a = 0, kernels_b = 0;
+  std::string type_a, type_b;
+  size_t calls = 1;  // equal groups of the unit
+  int64_t a_ns = 0, b_ns = 0, delta_ns = 0;
+};
+
+std::optional<std::string_view> Text(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
+}
+
+const RowColumns<AlignedRow>& AlignedColumns() {
+  static const RowColumns<AlignedRow> columns{
+      "diff_aligned",
+      "Kernels of a unit of A beside those of B, in one unit of each, by what "
+      "they do and where they stand; equal groups are one row.",
+      {{"phase", ColumnType::kText, "train, eval, prefill, decode ...",
+        &AlignedRow::phase},
+       {"kind", ColumnType::kText,
+        "changed: the same kernel; dtype: another element type; renamed: the "
+        "same role under another name; fused: more kernels of A than of B do "
+        "it; split: the contrary; other_kernel: as many others; only_a, "
+        "only_b: nothing fits. Kernels that are the same are left out.",
+        &AlignedRow::kind},
+       {"family", ColumnType::kText, "Of the first kernel.",
+        &AlignedRow::family},
+       {"op_a", ColumnType::kText, "Ops that launched them.",
+        [](const AlignedRow& row) { return Text(row.op_a); }},
+       {"op_b", ColumnType::kText, "Ops that launched them.",
+        [](const AlignedRow& row) { return Text(row.op_b); }},
+       {"kernel_a", ColumnType::kText, "Kernels of A.",
+        [](const AlignedRow& row) { return Text(row.kernel_a); }},
+       {"kernel_b", ColumnType::kText, "Kernels of B.",
+        [](const AlignedRow& row) { return Text(row.kernel_b); }},
+       {"kernels_a", ColumnType::kInt, "How many of one group.",
+        &AlignedRow::kernels_a},
+       {"kernels_b", ColumnType::kInt, "How many of one group.",
+        &AlignedRow::kernels_b},
+       {"dtype_a", ColumnType::kText, "Element type, where it is known.",
+        [](const AlignedRow& row) { return Text(row.type_a); }, Shown::kHidden},
+       {"dtype_b", ColumnType::kText, "Element type, where it is known.",
+        [](const AlignedRow& row) { return Text(row.type_b); }, Shown::kHidden},
+       {"calls_per_unit", ColumnType::kInt, "Groups like this in the unit.",
+        &AlignedRow::calls},
+       {"a_us", ColumnType::kTime, "Sum over the groups in the unit of A.",
+        &AlignedRow::a_ns},
+       {"b_us", ColumnType::kTime, "Sum over the groups in the unit of B.",
+        &AlignedRow::b_ns},
+       {"delta_us", ColumnType::kTime, "B minus A.", &AlignedRow::delta_ns}}};
+  return columns;
+}
+
+struct Kernel {
+  std::string_view name, op, dims;
+  std::string type;
+  size_t family = 0;
+  int64_t ns = 0;
+};
+
+// "bf16" of the name of a kernel; empty: it does not say.
+std::string_view TypeOfName(std::string_view name) {
+  static const RE2 kType(
+      R"((?i)(e4m3|e5m2|fp8|f8bs|sgemm|dgemm|bf16|bbs|f16f16|h(?:gemm|884|1688|16816)|s884|f32f32|tf32|fp32|fp16))");
+  std::string found;
+  if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), kType,
+                         &found))
+    return {};
+  for (char& c : found) c = static_cast<char>(std::tolower(c));
+  if (found.starts_with("e4") || found.starts_with("e5") ||
+      found.starts_with("f8") || found == "fp8")
+    return "fp8";
+  if (found == "sgemm" || found.starts_with("f32") || found == "fp32")
+    return "fp32";
+  if (found == "dgemm") return "fp64";
+  if (found == "tf32") return "tf32";
+  if (found == "bf16" || found == "bbs") return "bf16";
+  return "fp16";
+}
+
+std::string TypeOf(const Context& context, SliceId s) {
+  const tree::NodeId launcher = context.device.launcher(s);
+  if (launcher.valid()) {
+    const trace::OpArgs* const args =
+        context.trace.Op(context.tree.slice(launcher));
+    if (args != nullptr && args->types.valid()) {
+      // The first tensor of the list.
+      static const RE2 kFirst(R"re("([^"]+)")re");
+      const std::string_view types = context.trace.Text(args->types);
+      re2::StringPiece rest(types.data(), types.size());
+      std::string type;
+      while (RE2::FindAndConsume(&rest, kFirst, &type)) {
+        if (const auto known = cost::FindDType(type))
+          return std::string(known->precision.empty() ? known->name
+                                                      : known->precision);
+      }
+    }
+  }
+  return std::string(TypeOfName(context.trace.Name(s)));
+}
+
+// In order of start on their streams, the stream with most work first: what
+// runs beside it may begin sooner or later.
+std::vector<SliceId> ByStream(const Context& context, const Unit& unit) {
+  const trace::Trace& trace = context.trace;
+  const auto stream = [&](SliceId s) {
+    return trace.slices.track[s.value].value;
+  };
+  std::map<uint32_t, int64_t> times;
+  for (const SliceId s : unit.work) times[stream(s)] += trace.Duration(s);
+  std::vector<SliceId> work = unit.work;
+  std::stable_sort(work.begin(), work.end(), [&](SliceId x, SliceId y) {
+    return std::pair(-times[stream(x)], stream(x)) <
+           std::pair(-times[stream(y)], stream(y));
+  });
+  return work;
+}
+
+std::vector<Kernel> KernelsOf(const Context& context, const Unit& unit) {
+  std::vector<Kernel> out;
+  for (const SliceId s : ByStream(context, unit)) {
+    Kernel kernel;
+    kernel.name = context.trace.Name(s);
+    kernel.family = context.device.family(s);
+    kernel.ns = context.trace.Duration(s);
+    kernel.type = TypeOf(context, s);
+    const tree::NodeId launcher = context.device.launcher(s);
+    if (launcher.valid() && context.tree.kind(launcher) == trace::Kind::kOp) {
+      kernel.op = context.tree.name(launcher);
+      const trace::OpArgs* const args =
+          context.trace.Op(context.tree.slice(launcher));
+      if (args != nullptr && args->dims.valid())
+        kernel.dims = context.trace.Text(args->dims);
+    }
+    out.push_back(std::move(kernel));
+  }
+  return out;
+}
+
+// Two kernels that may stand for each other; below 0: they may not.
+int ScoreOf(const Kernel& x, const Kernel& y) {
+  if (x.family != y.family) return -4;
+  return 3 + 2 * (x.name == y.name) + (x.op == y.op) + (x.dims == y.dims);
+}
+
+struct Group {
+  bool gap = false;
+  std::vector<size_t> a, b;
+};
+
+// A global alignment with a price of 1 for what has no partner. Empty where the
+// table of moves would be too large.
+std::optional<std::vector<Group>> Align(const std::vector<Kernel>& a,
+                                        const std::vector<Kernel>& b) {
+  constexpr size_t kMostCells = 100'000'000;
+  enum Move : uint8_t { kBoth, kA, kB };
+  const size_t n = a.size(), m = b.size();
+  if ((n + 1) * (m + 1) > kMostCells) return std::nullopt;
+  std::vector<uint8_t> moves((n + 1) * (m + 1), kA);
+  std::vector<int> above(m + 1), row(m + 1);
+  for (size_t j = 0; j <= m; ++j) {
+    above[j] = -static_cast<int>(j);
+    moves[j] = kB;
+  }
+  for (size_t i = 1; i <= n; ++i) {
+    row[0] = -static_cast<int>(i);
+    for (size_t j = 1; j <= m; ++j) {
+      const int score = ScoreOf(a[i - 1], b[j - 1]);
+      const int both = above[j - 1] + score;
+      const int only_a = above[j] - 1, only_b = row[j - 1] - 1;
+      row[j] = std::max({both, only_a, only_b});
+      moves[i * (m + 1) + j] = row[j] == both     ? kBoth
+                               : row[j] == only_a ? kA
+                                                  : kB;
+    }
+    std::swap(above, row);
+  }
+  std::vector<Group> groups;
+  for (size_t i = n, j = m; i > 0 || j > 0;) {
+    const uint8_t move = moves[i * (m + 1) + j];
+    const bool gap = move != kBoth;
+    if (!gap || groups.empty() || !groups.back().gap)
+      groups.push_back({gap, {}, {}});
+    if (move != kB) groups.back().a.push_back(--i);
+    if (move != kA) groups.back().b.push_back(--j);
+  }
+  std::reverse(groups.begin(), groups.end());
+  for (Group& group : groups) {
+    std::reverse(group.a.begin(), group.a.end());
+    std::reverse(group.b.begin(), group.b.end());
+  }
+  return groups;
+}
+
+class Aligner {
+ public:
+  Aligner(const PerSide<Context const*>& contexts, const Unit& a, const Unit& b)
+      : catalog_(contexts[0]->catalog),
+        a_(KernelsOf(*contexts[0], a)),
+        b_(KernelsOf(*contexts[1], b)) {
+    for (const std::string_view name :
+         {"elementwise", "norm", "activation", "copy", "quantization", "rope",
+          "generated", "dropout"})
+      light_.insert(catalog_.FamilyIndex(name));
+  }
+
+  // Rows of what differs, largest change first; false: too many kernels.
+  bool Rows(std::string_view phase, std::vector<AlignedRow>& rows) {
+    auto groups = Align(a_, b_);
+    if (!groups) return false;
+    Absorb(*groups);
+    std::map<std::array<std::string, 8>, size_t> place;
+    std::vector<AlignedRow> own;
+    for (const Group& group : *groups) {
+      AlignedRow row = RowOf(group);
+      if (row.kind.empty()) continue;
+      row.phase = phase;
+      const std::array<std::string, 8> key = {
+          row.kind,     row.op_a,   row.op_b,   row.kernel_a,
+          row.kernel_b, row.type_a, row.type_b, std::to_string(row.kernels_a)};
+      const auto [it, is_new] = place.try_emplace(key, own.size());
+      if (is_new) {
+        own.push_back(std::move(row));
+        continue;
+      }
+      AlignedRow& known = own[it->second];
+      ++known.calls;
+      known.a_ns += row.a_ns;
+      known.b_ns += row.b_ns;
+      known.delta_ns += row.delta_ns;
+    }
+    std::stable_sort(own.begin(), own.end(),
+                     [](const AlignedRow& x, const AlignedRow& y) {
+                       return std::abs(x.delta_ns) > std::abs(y.delta_ns);
+                     });
+    std::move(own.begin(), own.end(), std::back_inserter(rows));
+    return true;
+  }
+
+ private:
+  std::set<size_t> FamiliesOf(const Group& group) const {
+    std::set<size_t> families;
+    for (const size_t i : group.a) families.insert(a_[i].family);
+    for (const size_t j : group.b) families.insert(b_[j].family);
+    return families;
+  }
+
+  bool IsSame(const Group& group) const {
+    return !group.gap && group.a.size() == 1 && group.b.size() == 1 &&
+           a_[group.a[0]].name == b_[group.b[0]].name;
+  }
+
+  // What one side alone has joins a neighbour that changed and whose work it
+  // can be part of.
+  void Absorb(std::vector<Group>& groups) const {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t i = 0; i < groups.size() && !changed; ++i) {
+        if (!groups[i].gap || (!groups[i].a.empty() && !groups[i].b.empty()))
+          continue;
+        const std::set<size_t> own = FamiliesOf(groups[i]);
+        size_t best = groups.size();
+        bool best_within = false;
+        for (const size_t j : {i + 1, i - 1}) {
+          if (j >= groups.size() || IsSame(groups[j])) continue;
+          const std::set<size_t> others = FamiliesOf(groups[j]);
+          const bool within = std::includes(others.begin(), others.end(),
+                                            own.begin(), own.end());
+          const bool light = std::includes(light_.begin(), light_.end(),
+                                           own.begin(), own.end()) &&
+                             std::includes(light_.begin(), light_.end(),
+                                           others.begin(), others.end());
+          const bool shared =
+              std::any_of(own.begin(), own.end(),
+                          [&](size_t f) { return others.contains(f); });
+          if (!light && !shared) continue;
+          if (best == groups.size() || (within && !best_within)) {
+            best = j;
+            best_within = within;
+          }
+        }
+        if (best == groups.size()) continue;
+        const size_t low = std::min(i, best), high = std::max(i, best);
+        auto& into = groups[low];
+        into.a.insert(into.a.end(), groups[high].a.begin(),
+                      groups[high].a.end());
+        into.b.insert(into.b.end(), groups[high].b.begin(),
+                      groups[high].b.end());
+        into.gap = into.a.empty() || into.b.empty();
+        groups.erase(groups.begin() + static_cast<ptrdiff_t>(high));
+        changed = true;
+      }
+    }
+  }
+
+  std::string KindOf(const Group& group) const {
+    if (group.b.empty()) return "only_a";
+    if (group.a.empty()) return "only_b";
+    if (group.a.size() != group.b.size())
+      return group.a.size() > group.b.size() ? "fused" : "split";
+    const Kernel& x = a_[group.a[0]];
+    const Kernel& y = b_[group.b[0]];
+    if (group.a.size() > 1 || group.gap) return "other_kernel";
+    if (!x.type.empty() && !y.type.empty() && x.type != y.type) return "dtype";
+    if (x.name != y.name) return "renamed";
+    // Below this share of its time a kernel varies from call to call.
+    constexpr double kChanged = 0.03;
+    const auto before = static_cast<double>(x.ns);
+    return std::abs(static_cast<double>(y.ns) - before) > kChanged * before
+               ? "changed"
+               : "";
+  }
+
+  static void Join(std::string& text, std::string_view name) {
+    if (name.empty()) return;
+    if (!text.empty()) text += " + ";
+    text += name;
+  }
+
+  AlignedRow RowOf(const Group& group) const {
+    AlignedRow row;
+    row.kind = KindOf(group);
+    if (row.kind.empty()) return row;
+    for (const size_t i : group.a) {
+      Join(row.kernel_a, a_[i].name);
+      if (row.op_a.find(a_[i].op) == std::string::npos)
+        Join(row.op_a, a_[i].op);
+      row.a_ns += a_[i].ns;
+    }
+    for (const size_t j : group.b) {
+      Join(row.kernel_b, b_[j].name);
+      if (row.op_b.find(b_[j].op) == std::string::npos)
+        Join(row.op_b, b_[j].op);
+      row.b_ns += b_[j].ns;
+    }
+    const Kernel& first = group.a.empty() ? b_[group.b[0]] : a_[group.a[0]];
+    row.family = catalog_.family(first.family).name;
+    if (!group.a.empty()) row.type_a = a_[group.a[0]].type;
+    if (!group.b.empty()) row.type_b = b_[group.b[0]].type;
+    row.kernels_a = group.a.size();
+    row.kernels_b = group.b.size();
+    row.delta_ns = row.b_ns - row.a_ns;
+    return row;
+  }
+
+  const rules::Catalog& catalog_;
+  const std::vector<Kernel> a_, b_;
+  std::set<size_t> light_;
+};
+
+// The unit with the median of device work.
+const Unit& MedianUnit(std::vector<const Unit*> units) {
+  std::stable_sort(
+      units.begin(), units.end(),
+      [](const Unit* x, const Unit* y) { return x->kernel_ns < y->kernel_ns; });
+  return *units[units.size() / 2];
+}
+
+Table Aligned(const PerSide<Context const*>& contexts, const Matching& matching,
+              std::vector<Note>& notes) {
+  std::vector<AlignedRow> rows;
+  for (const MatchedPhase& phase : matching.phases) {
+    const MatchedClass& one =
+        **std::max_element(phase.classes.begin(), phase.classes.end(),
+                           [](const MatchedClass* x, const MatchedClass* y) {
+                             return x->share < y->share;
+                           });
+    Aligner aligner(contexts, MedianUnit(one.matched[0]),
+                    MedianUnit(one.matched[1]));
+    if (aligner.Rows(PhaseName(phase.phase), rows)) continue;
+    notes.push_back(
+        MakeNote(Severity::kInfo, "diff_not_aligned",
+                 fmt::format("Units of {} have too many kernels to be aligned: "
+                             "diff_aligned has no rows of them.",
+                             PhaseName(phase.phase)),
+                 {{"diff_aligned", "", "", {}}}));
+  }
+  return AlignedColumns().Make(rows);
+}
+
+}  // namespace
+
+std::vector<Schema> DifferenceSchemas() {
+  return {PartColumns().schema(), ModuleColumns().schema(),
+          AlignedColumns().schema()};
+}
+
+Result<std::vector<Table>> DifferenceTables(
+    const PerSide<Context const*>& contexts, const Matching& matching,
+    const Options& options, std::vector<Note>& notes) {
+  LAMINA_ASSIGN(const auto files, contexts[0]->input.data.Load("halves"));
+  LAMINA_ASSIGN(const auto rules,
+                rules::ReadPatternTable(files, "rules", "half"));
+  const Halves a(*contexts[0], rules), b(*contexts[1], rules);
+  std::vector<Table> tables;
+  tables.push_back(Parts(contexts, {&a, &b}, matching, options));
+  tables.push_back(Modules(contexts, matching, options));
+  tables.push_back(Aligned(contexts, matching, notes));
+  return tables;
+}
+
+std::string MainType(const Context& context, const std::vector<SliceId>& work) {
+  const size_t gemm = context.catalog.FamilyIndex("gemm"),
+               attention = context.catalog.FamilyIndex("attention");
+  std::map<std::string, int64_t> types;
+  for (const SliceId s : work) {
+    const size_t family = context.device.family(s);
+    if (family != gemm && family != attention) continue;
+    std::string type = TypeOf(context, s);
+    if (!type.empty()) types[std::move(type)] += context.trace.Duration(s);
+  }
+  const auto most = std::max_element(
+      types.begin(), types.end(),
+      [](const auto& x, const auto& y) { return x.second < y.second; });
+  return most == types.end() ? std::string() : most->first;
+}
+
+}  // namespace lamina::runs

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Statistics against slow references, and what units are compared.
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+#include "compare/runs/statistics.h"
+#include "compare/runs/units.h"
+
+namespace lamina::runs {
+namespace {
+
+// The share of all ways to deal ranks 1 to m + n to two sides in which the
+// statistic of Mann and Whitney is below k: every way is tried.
+double ShareBelow(size_t m, size_t n, size_t k) {
+  std::vector<bool> of_b(m + n);
+  std::fill(of_b.begin() + static_cast<ptrdiff_t>(m), of_b.end(), true);
+  double below = 0, all = 0;
+  do {
+    size_t u = 0, before = 0;
+    for (const bool b : of_b) {
+      if (b) {
+        u += before;
+      } else {
+        ++before;
+      }
+    }
+    all += 1;
+    below += u < k;
+  } while (std::next_permutation(of_b.begin(), of_b.end()));
+  return below / all;
+}
+
+TEST(Statistics, BoundsOfTwoSamplesAreThoseOfAllOrders) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> time(90, 110);
+  for (const auto& [m, n] : {std::pair<size_t, size_t>{4, 4}, {5, 7}, {3, 5}}) {
+    std::vector<double> a(m), b(n), differences;
+    for (double& x : a) x = time(random);
+    for (double& y : b) y = time(random);
+    for (const double x : a) {
+      for (const double y : b) differences.push_back(std::log(y / x));
+    }
+    std::sort(differences.begin(), differences.end());
+    size_t k = 0;
+    while (ShareBelow(m, n, k + 1) <= 0.025) ++k;
+    ASSERT_GE(k, 1u);
+    const Shift shift = UnpairedShift(a, b, 0.95);
+    EXPECT_NEAR(*shift.low, differences[k - 1], 1e-12);
+    EXPECT_NEAR(*shift.high, differences[m * n - k], 1e-12);
+  }
+  // 3 against 3 never reach 95 %.
+  const double few[] = {1, 2, 3};
+  EXPECT_FALSE(UnpairedShift(few, few, 0.95).low);
+}
+
+TEST(Statistics, BoundsOfPairsAreThoseOfAllSigns) {
+  const std::vector<double> ratios = {0.011, -0.004, 0.019, 0.032,
+                                      0.007, 0.025,  0.014};
+  const size_t n = ratios.size();
+  size_t k = 0;
+  const auto share_below = [&](size_t limit) {
+    double below = 0;
+    for (uint32_t signs = 0; signs < (1u << n); ++signs) {
+      size_t w = 0;
+      for (size_t i = 0; i < n; ++i) w += (signs >> i & 1) * (i + 1);
+      below += w < limit;
+    }
+    return below / static_cast<double>(1u << n);
+  };
+  while (share_below(k + 1) <= 0.025) ++k;
+  std::vector<double> means;
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = i; j < n; ++j) means.push_back((ratios[i] + ratios[j]) / 2);
+  }
+  std::sort(means.begin(), means.end());
+  const Shift shift = PairedShift(ratios, 0.95);
+  EXPECT_NEAR(*shift.low, means[k - 1], 1e-12);
+  EXPECT_NEAR(*shift.high, means[means.size() - k], 1e-12);
+  EXPECT_FALSE(PairedShift(std::vector<double>(5, 0.01), 0.95).low);
+}
+
+// Of equal programs a gate at 1 % fails rarely, and 3 % more are mostly seen.
+TEST(Statistics, IntervalsHoldWhatTheyPromise) {
+  std::mt19937 random(11);
+  std::normal_distribution<double> step(0, 0.01), recording(0, 0.005);
+  const auto sample = [&](double shift) {
+    const double own = recording(random) + shift;
+    std::vector<double> times;
+    for (int i = 0; i < 20; ++i)
+      times.push_back(1e6 * std::exp(own + step(random)));
+    return times;
+  };
+  const auto low = [&](double shift) {
+    const auto a = sample(0), b = sample(shift);
+    const double serial = std::max(SerialFactor(a), SerialFactor(b));
+    return *Widen(UnpairedShift(a, b, 0.95), serial, 0.005, 0.95).low;
+  };
+  int alarms = 0, seen = 0;
+  constexpr int kPairs = 400;
+  for (int i = 0; i < kPairs; ++i) {
+    alarms += std::expm1(low(0)) > 0.01;
+    seen += std::expm1(low(0.03)) > 0.01;
+  }
+  EXPECT_LE(alarms, kPairs / 100);
+  EXPECT_GE(seen, kPairs / 2);
+}
+
+TEST(Statistics, NormalQuantiles) {
+  EXPECT_NEAR(NormalQuantile(0.975), 1.959963984540054, 1e-9);
+  EXPECT_NEAR(NormalQuantile(0.8), 0.8416212335729143, 1e-9);
+  EXPECT_NEAR(NormalQuantile(0.5), 0, 1e-12);
+}
+
+TEST(Statistics, NeighboursThatAreAlikeWiden) {
+  std::vector<double> drift(30), noise(30);
+  std::iota(drift.begin(), drift.end(), 100.0);
+  std::mt19937 random(3);
+  for (double& x : noise) x = static_cast<double>(random() % 1000);
+  EXPECT_GT(SerialFactor(drift), 3);
+  EXPECT_EQ(SerialFactor(noise), 1);
+}
+
+TEST(Units, LoadsThatEnginesName) {
+  const auto vllm = LoadOf(
+      "execute_16_context_0(sq0sk0sqsq0sqsk0)_generation_16(sq16sk16384sqsq16"
+      "sqsk16384)");
+  ASSERT_TRUE(vllm);
+  EXPECT_EQ(vllm->context_requests, 0);
+  EXPECT_EQ(vllm->generating, 16);
+  EXPECT_EQ(vllm->generating_context, 16384);
+  const auto older = LoadOf("execute_context_2(512)_generation_0(0)");
+  ASSERT_TRUE(older);
+  EXPECT_EQ(older->context_requests, 2);
+  EXPECT_EQ(older->context_tokens, 512);
+  EXPECT_FALSE(older->generating_context);
+  const auto sglang =
+      LoadOf("step[DECODE bs=4 g_sq=4 g_sqsq=4 g_sqsk=4100 g_sk=4100]");
+  ASSERT_TRUE(sglang);
+  EXPECT_EQ(sglang->generating, 4);
+  EXPECT_EQ(sglang->generating_context, 4100);
+  const auto trtllm =
+      LoadOf("[Executor] _forward_step 12: 1 ctx reqs, 7 gen reqs");
+  ASSERT_TRUE(trtllm);
+  EXPECT_EQ(trtllm->context_requests, 1);
+  EXPECT_EQ(trtllm->generating, 7);
+  EXPECT_FALSE(LoadOf("ProfilerStep#3"));
+  EXPECT_FALSE(LoadOf("execute_query"));
+}
+
+}  // namespace
+}  // namespace lamina::runs

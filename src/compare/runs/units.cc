@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/runs/units.h"
+
+#include <algorithm>
+#include <re2/re2.h>
+
+#include "analysis/common/stats.h"
+#include "analysis/common/timeline.h"
+#include "analysis/layers/layers.h"
+#include "cost/arguments.h"
+#include "trace/categories.h"
+
+namespace lamina::runs {
+namespace {
+
+using analysis::layers::Stage;
+
+// "bs=16" in the brackets of SGLang and ATOM.
+std::optional<int64_t> Field(const re2::StringPiece& text, const char* name) {
+  int64_t value = 0;
+  const RE2 field(std::string("\\b") + name + "=(\\d+)");
+  if (!RE2::PartialMatch(text, field, &value)) return std::nullopt;
+  return value;
+}
+
+std::optional<Load> LoadOfBrackets(std::string_view kind,
+                                   const re2::StringPiece& text) {
+  Load load;
+  if (kind == "DECODE" || kind == "decode") {
+    load.context_requests = load.context_tokens = 0;
+    load.generating = Field(text, "bs");
+    load.generating_context = Field(text, kind == "decode" ? "sk" : "g_sk");
+  } else if (kind == "EXTEND" || kind == "prefill") {
+    load.context_requests = Field(text, "bs");
+    load.context_tokens = Field(text, kind == "prefill" ? "tok" : "toks");
+    load.generating = load.generating_context = 0;
+  } else if (kind == "MIXED") {
+    load.context_requests = Field(text, "c");
+    load.context_tokens = Field(text, "c_sq");
+    load.generating = Field(text, "g");
+    load.generating_context = Field(text, "g_sk");
+  } else {
+    return std::nullopt;
+  }
+  return load;
+}
+
+Phase PhaseOf(const Load& load) {
+  if (load.context_requests == 0) return Phase::kDecode;
+  if (load.generating == 0) return Phase::kPrefill;
+  return load.context_requests && load.generating ? Phase::kMixed
+                                                  : Phase::kPass;
+}
+
+// Indices of the first embedding that looks up words.
+std::optional<int64_t> EmbeddedTokens(const Context& context,
+                                      const std::vector<SliceId>& work) {
+  constexpr double kLeastWords = 1000, kMostTokens = 1e15;
+  for (const SliceId s : work) {
+    const tree::NodeId launcher = context.device.launcher(s);
+    if (!launcher.valid() || context.tree.name(launcher) != "aten::embedding")
+      continue;
+    const trace::OpArgs* const args =
+        context.trace.Op(context.tree.slice(launcher));
+    if (args == nullptr || !args->dims.valid()) continue;
+    const auto call = cost::ParseCall(
+        "aten::embedding", context.trace.Text(args->dims),
+        context.trace.Text(args->types), context.trace.Text(args->concrete));
+    if (!call || call->arguments.size() < 2) continue;
+    const auto& weight = call->arguments[0].dims;
+    const auto& indices = call->arguments[1].dims;
+    if (weight.empty() || weight[0] < kLeastWords || indices.empty()) continue;
+    double count = 1;
+    for (const double dim : indices) count *= dim;
+    if (count > 0 && count < kMostTokens) return static_cast<int64_t>(count);
+  }
+  return std::nullopt;
+}
+
+// Fills what follows from the work of a unit; it must have some.
+void AddWork(const Context& context, std::vector<SliceId> work, Unit& unit) {
+  const trace::Trace& trace = context.trace;
+  const size_t optimizer = context.catalog.FamilyIndex("optimizer");
+  std::sort(work.begin(), work.end(), [&](SliceId x, SliceId y) {
+    return std::pair(trace.Start(x), x.value) <
+           std::pair(trace.Start(y), y.value);
+  });
+  std::vector<Interval> spans;
+  for (const SliceId s : work) {
+    unit.kernel_ns += trace.Duration(s);
+    spans.push_back({trace.Start(s), trace.End(s)});
+    unit.optimizer |= context.device.family(s) == optimizer;
+    unit.communication |=
+        context.device.bucket(s) == analysis::Bucket::kCommunication;
+    const tree::NodeId launch = context.tree.launch(s);
+    unit.replayed |=
+        launch.valid() && trace::IsGraphLaunch(context.tree.name(launch));
+  }
+  const IntervalSet busy = IntervalSet::Of(std::move(spans));
+  unit.busy_ns = busy.length_ns();
+  unit.start_ns = trace.Start(work.front());
+  int64_t end_ns = unit.start_ns;
+  for (const SliceId s : work) end_ns = std::max(end_ns, trace.End(s));
+  unit.unit_ns = end_ns - unit.start_ns;
+  const auto said = [](const std::optional<int64_t>& n) {
+    return n.value_or(0);
+  };
+  unit.tokens = EmbeddedTokens(context, work);
+  if (!unit.tokens && (unit.load.context_tokens || unit.load.generating)) {
+    unit.tokens = said(unit.load.context_tokens) + said(unit.load.generating);
+    if (*unit.tokens == 0) unit.tokens.reset();
+  }
+  unit.work = std::move(work);
+}
+
+bool IsTraining(const Context& context) {
+  const size_t optimizer = context.catalog.FamilyIndex("optimizer");
+  for (const SliceId s : context.trace.device_slices()) {
+    if (context.device.family(s) == optimizer) return true;
+    const tree::NodeId launch = context.tree.launch(s);
+    if (launch.valid() && context.modules.OwnerOf(launch).backward) return true;
+  }
+  // Nodes of autograd, by what PyTorch calls them.
+  static const RE2 kBackward(R"(Backward\d*$|_backward|^autograd::engine)");
+  const auto& strings = context.trace.strings;
+  for (uint32_t i = 0; i < strings.size(); ++i) {
+    const std::string_view name = strings[StringId(i)];
+    if (RE2::PartialMatch(re2::StringPiece(name.data(), name.size()),
+                          kBackward))
+      return true;
+  }
+  return false;
+}
+
+Units UnitsOfSteps(const Context& context) {
+  const trace::Trace& trace = context.trace;
+  const auto& steps = context.steps.steps();
+  Units out;
+  out.basis = context.steps.basis();
+  std::vector<std::vector<SliceId>> work(steps.size());
+  for (const SliceId s : trace.device_slices()) {
+    const uint32_t step = context.steps.StepOf(s);
+    if (step == tree::Steps::kOutside) {
+      ++out.unclaimed;
+    } else {
+      work[step].push_back(s);
+    }
+  }
+  const Phase others = IsTraining(context) ? Phase::kTrain : Phase::kEval;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (work[i].empty()) continue;
+    Unit unit;
+    const auto load = LoadOf(trace.Name(steps[i].slice));
+    if (load) unit.load = *load;
+    unit.phase = load ? PhaseOf(*load) : others;
+    AddWork(context, std::move(work[i]), unit);
+    if (!load) {
+      // The host runs ahead of the device: of a step its period counts.
+      const bool next = i + 1 < steps.size() &&
+                        steps[i + 1].host.start_ns > steps[i].host.start_ns;
+      unit.unit_ns = next ? steps[i + 1].host.start_ns - steps[i].host.start_ns
+                          : steps[i].host.length_ns();
+      unit.start_ns = steps[i].host.start_ns;
+    }
+    unit.number = out.units.size();
+    out.units.push_back(std::move(unit));
+  }
+  return out;
+}
+
+Result<Units> UnitsOfPasses(const Context& context) {
+  LAMINA_ASSIGN(const auto* const model,
+                context.Get<analysis::layers::LayerModel>());
+  Units out;
+  out.basis = "passes of the layers";
+  out.unclaimed = model->no_pass.size();
+  for (const auto& pass : model->passes) {
+    std::vector<SliceId> work = pass.outside;
+    for (const uint32_t l : pass.layers) {
+      const auto& own = model->layers[l].work;
+      work.insert(work.end(), own.begin(), own.end());
+    }
+    if (work.empty()) continue;
+    Unit unit;
+    unit.phase = pass.stage == Stage::kPrefill  ? Phase::kPrefill
+                 : pass.stage == Stage::kDecode ? Phase::kDecode
+                 : pass.stage == Stage::kMixed  ? Phase::kMixed
+                                                : Phase::kPass;
+    if (const auto load = LoadOf(pass.annotation)) unit.load = *load;
+    AddWork(context, std::move(work), unit);
+    unit.number = out.units.size();
+    out.units.push_back(std::move(unit));
+  }
+  // One pass is no repetition.
+  if (out.units.size() < 2) out.units.clear();
+  return out;
+}
+
+}  // namespace
+
+std::string_view PhaseName(Phase phase) {
+  static constexpr std::string_view kNames[] = {"train",  "eval",  "prefill",
+                                                "decode", "mixed", "pass"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+std::optional<Load> LoadOf(std::string_view range) {
+  static const RE2 kVllm(
+      R"(^execute_(?:(\d+)_)?context_(\d+)\(([^)]*)\)_generation_(\d+)\(([^)]*))");
+  static const RE2 kSums(R"(^sq(\d+)sk(\d+))");
+  static const RE2 kTrtllm(
+      R"(^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs)");
+  static const RE2 kBrackets(
+      R"(^(?:step\[)?(EXTEND|DECODE|MIXED|(?:prefill|decode)\[)(.*)\])");
+  const re2::StringPiece text(range.data(), range.size());
+  std::string count, of_context, of_generation, kind, rest;
+  int64_t context = 0, generation = 0, tokens = 0, keys = 0;
+  Load load;
+  if (RE2::PartialMatch(text, kVllm, &count, &context, &of_context, &generation,
+                        &of_generation)) {
+    load.context_requests = context;
+    load.generating = generation;
+    if (RE2::PartialMatch(of_context, kSums, &tokens, &keys)) {
+      load.context_tokens = tokens;
+    } else if (RE2::FullMatch(of_context, R"((\d+))", &tokens)) {
+      load.context_tokens = tokens;
+    }
+    if (RE2::PartialMatch(of_generation, kSums, &tokens, &keys))
+      load.generating_context = keys;
+    return load;
+  }
+  if (RE2::PartialMatch(text, kTrtllm, &context, &generation)) {
+    load.context_requests = context;
+    load.generating = generation;
+    return load;
+  }
+  if (RE2::PartialMatch(text, kBrackets, &kind, &rest)) {
+    if (kind.ends_with('[')) kind.pop_back();
+    return LoadOfBrackets(kind, rest);
+  }
+  return std::nullopt;
+}
+
+Result<Units> FindUnits(const Context& context, bool steps, bool passes) {
+  if (steps && context.steps.steps().size() >= 2) {
+    Units units = UnitsOfSteps(context);
+    if (units.units.size() >= 2) return units;
+  }
+  if (passes && !context.trace.device_slices().empty())
+    return UnitsOfPasses(context);
+  return Units();
+}
+
+}  // namespace lamina::runs

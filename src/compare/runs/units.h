@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole repetitions of the work of a trace: steps of a training, forward passes
+// of a server. Each has a phase, the load that it had to do and its times.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/context.h"
+
+namespace lamina::runs {
+
+using analysis::Context;
+using trace::SliceId;
+
+enum class Phase : uint8_t { kTrain, kEval, kPrefill, kDecode, kMixed, kPass };
+std::string_view PhaseName(Phase phase);
+
+// What is compared of a unit: the unit itself (of a step begin to begin of the
+// next on the host, of a pass first to last of its device work), the sum of its
+// device work, or the time in which the device was busy with it.
+enum class Measure : uint8_t { kUnit, kKernelTime, kBusy };
+
+// What the engine says that a pass had to do; nothing: not said.
+struct Load {
+  std::optional<int64_t> context_requests, context_tokens;
+  std::optional<int64_t> generating;          // requests
+  std::optional<int64_t> generating_context;  // sum of theirs, in tokens
+};
+// By the name of the range of an engine (vLLM, SGLang, TensorRT-LLM, ATOM);
+// nothing for other names.
+std::optional<Load> LoadOf(std::string_view range);
+
+struct Unit {
+  size_t number = 0;  // of the side, in order of time, from 0
+  Phase phase = Phase::kPass;
+  Load load;
+  std::optional<int64_t> tokens;  // of the whole unit
+  bool optimizer = false;
+  bool communication = false;
+  bool replayed = false;  // by a graph launch
+  int64_t start_ns = 0;   // of the host range, else of its first work
+  int64_t unit_ns = 0;
+  int64_t kernel_ns = 0;      // sum
+  int64_t busy_ns = 0;        // union
+  std::vector<SliceId> work;  // by start
+
+  int64_t Time(Measure measure) const {
+    return measure == Measure::kUnit         ? unit_ns
+           : measure == Measure::kKernelTime ? kernel_ns
+                                             : busy_ns;
+  }
+};
+
+struct Units {
+  std::vector<Unit> units;
+  std::string basis;     // "ProfilerStep", "passes of the layers"
+  size_t unclaimed = 0;  // device events of no unit
+};
+
+// From the steps of the trace, else from the passes that its layers form; none
+// where there is neither. Device work belongs to the unit whose host range
+// holds its launch. `steps`, `passes`: which of the two may serve.
+// Errors: data files that cannot be used.
+Result<Units> FindUnits(const Context& context, bool steps, bool passes);
+
+}  // namespace lamina::runs
