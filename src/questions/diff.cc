@@ -240,12 +240,20 @@ bool IsNoScreenTable(const Table& table, bool units) {
                                         table.name()) != std::end(kCloser);
 }
 
-// The tables of matched units come first, and the sentence about whole windows
-// goes: what it says of them is no answer.
-void PutUnitsFirst(runs::Compared units, ResultSet& result) {
-  std::erase_if(result.notes, [](const Note& note) {
+// The tables of matched units come first. The sentence about whole traces is no
+// answer any more: it stands below, and not on a screen, which has no table of
+// it.
+void PutUnitsFirst(runs::Compared units, bool on_screen, ResultSet& result) {
+  const auto is_verdict = [](const Note& note) {
     return note.severity == Severity::kVerdict;
-  });
+  };
+  if (on_screen) std::erase_if(result.notes, is_verdict);
+  for (Note& note : result.notes) {
+    if (!is_verdict(note)) continue;
+    note.severity = Severity::kInfo;
+    note.id = "diff_window";
+    note.text = "Of whole traces: " + note.text;
+  }
   units.result.Append(std::move(result));
   result = std::move(units.result);
 }
@@ -305,12 +313,13 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
       failed |= matched[i].verdict == runs::Verdict::kFail ||
                 (matched[i].verdict == runs::Verdict::kUnknown &&
                  options.unknown == "fail");
-      PutUnitsFirst(std::move(matched[i]), comparison.result);
+      PutUnitsFirst(std::move(matched[i]), asker.for_screen(),
+                    comparison.result);
       continue;
     }
     if (units) {
       comparison.result.notes.push_back(MakeNote(
-          Severity::kInfo, "diff_window",
+          Severity::kInfo, "diff_no_units",
           "There are no steps or passes on both sides: whole windows are "
           "compared, which differ where one trace is longer."));
     }
