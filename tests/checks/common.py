@@ -170,5 +170,17 @@ class Checks:
         sys.exit(1 if self.failures or not self.passed else 0)
 
 
+def run_parts(names, functions):
+    """Runs the parts of a check that the arguments behind the program name, or
+    all. A line `PARTS = "a b"` of a check makes each an entry of the tests,
+    so that two run at the same time: the functions part_a and part_b, which
+    take the Checks."""
+    checks = Checks.all[0] if Checks.all else Checks()
+    wanted = [word for word in sys.argv[2:] if not word.startswith("-")]
+    for name in wanted or names.split():
+        functions["part_" + name](checks)
+    checks.finish()
+
+
 def temporary():
     return tempfile.TemporaryDirectory(prefix="lamina_check_")

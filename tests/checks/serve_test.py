@@ -22,8 +22,8 @@ import sys
 import threading
 import time
 
-from common import (LAMINA, ROOT, SAMPLES, Checks, lamina, shared, skip,
-                    temporary, without_browser)
+from common import (LAMINA, ROOT, SAMPLES, Checks, lamina, run_parts, shared,
+                    skip, temporary, without_browser)
 from profilers import Work, write_csv, write_nsys
 from serve_client import Serve
 
@@ -1073,7 +1073,6 @@ def falling_children():
             trace = s.opened(s.id_of("/a.json.gz"))
             checks.equal("too large for the limit", trace["state"], "failed")
             checks.equal("the server goes on", s.get("info")[0], 200)
-    memory_limit()
 
 
 def own_bytes(pid):
@@ -1639,8 +1638,10 @@ def clients(s, seconds):
                  len(s.workers()), 2)
 
 
-def main():
-    long = "--long" in sys.argv
+PARTS = "asking children tables pages"
+
+
+def part_asking(_):
     command_line()
     addresses()
     with start(SAMPLES, "--time-limit", 1) as s:
@@ -1652,25 +1653,34 @@ def main():
         bad_http(s)
         slow_senders(s)
         agents(s)
-        clients(s, 60 if long else 3)
+        clients(s, 60 if "--long" in sys.argv else 3)
         checks.equal("ends", s.stop(), 0)
         checks.equal("said nothing else", s.errors, [])
+
+
+def part_children(_):
+    cancelling()
+    changing()
+    falling_children()
+    memory_limit()
+    swapped()
+
+
+def part_tables(_):
     thinned()
     late_findings()
     no_room_for_findings()
     waiting_queries()
     snapshots()
-    cancelling()
-    changing()
-    falling_children()
-    swapped()
+
+
+def part_pages(_):
     outside()
     long_names()
     hostile_texts()
     if reason := in_browser():
         skip(reason)
     reference(shared())
-    checks.finish()
 
 
-main()
+run_parts(PARTS, globals())

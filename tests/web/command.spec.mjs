@@ -13,7 +13,9 @@ import { copied, folder, go, lamina, ns, open, pageOf, parseCsv, root, run,
 const bin = join(folder, "bin");
 mkdirSync(bin);
 symlinkSync(lamina, join(bin, "lamina"));
-const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+// Hundreds of commands ask one trace: it is parsed once.
+const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`,
+              LAMINA_CACHE: "always", LAMINA_CACHE_DIR: join(folder, "cache") };
 
 function bash(command, cwd) {
   return execFileSync("bash", ["-c", command],
