@@ -9,9 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
-from common import LAMINA, ROOT, SAMPLES, Checks, lamina, shared
+from common import (LAMINA, ROOT, SAMPLES, lamina, run_parts, shared,
+                    temporary)
 
 sys.path.insert(0, str(ROOT / "tools" / "generator"))
 from faults import FAULTS, NOISE, make, make_healthy  # noqa: E402
@@ -466,24 +466,42 @@ def check_shared(checks, folder):
                             low <= owned.get(rule, 0) <= high)
 
 
-def main():
-    checks = Checks()
+PARTS = "samples examples options rules reports traces"
+
+
+def part_samples(checks):
     for sample in ("train_step.json.gz", "serve.json.gz", "moe.json.gz",
                    "graphs/replay.json.gz", "ranks/rank2.json.gz",
                    "jax.xplane.pb"):
         check_any(checks, SAMPLES / sample)
-    with tempfile.TemporaryDirectory() as temp:
+
+
+def part_examples(checks):
+    with temporary() as temp:
         folder = pathlib.Path(temp)
-        examples = folder / "examples"
-        write_examples(examples)
-        check_faults(checks, folder, examples)
-        check_options(checks, folder)
-        check_rules(checks, folder)
-        check_report(checks, folder)
-        check_diff(checks, folder)
-        check_ranks_and_examples(checks, folder, examples)
+        write_examples(folder / "examples")
+        check_faults(checks, folder, folder / "examples")
+        check_ranks_and_examples(checks, folder, folder / "examples")
+
+
+def part_options(checks):
+    with temporary() as temp:
+        check_options(checks, pathlib.Path(temp))
+
+
+def part_rules(checks):
+    with temporary() as temp:
+        check_rules(checks, pathlib.Path(temp))
+
+
+def part_reports(checks):
+    with temporary() as temp:
+        check_report(checks, pathlib.Path(temp))
+        check_diff(checks, pathlib.Path(temp))
+
+
+def part_traces(checks):
     check_shared(checks, shared())
-    checks.finish()
 
 
-main()
+run_parts(PARTS, globals())

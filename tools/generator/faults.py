@@ -4,8 +4,12 @@
 Sizes are not chosen by hand: a fault grows until the run is longer than its
 twin by a wanted share of the window.
 """
+import atexit
 import dataclasses
+import functools
+import json
 import os
+import pathlib
 import random
 
 from lab import Plan, simulate, window_ns
@@ -323,39 +327,69 @@ def plan_name(fault):
     return PLAN_NAMES.get(fault, fault)
 
 
+@functools.cache
+def step_ns(kind, seed, options):
+    """The time of a step of a healthy run without noise."""
+    healthy = Plan(kind, seed, {}, **dict(options))
+    return window_ns(simulate(healthy)) / healthy.steps
+
+
+# Sizes that were searched before, by fault, seed, share and noise: a search
+# simulates ten runs where a size that is known needs one. What was searched is
+# added to the file with LAMINA_KEEP_SIZES=1.
+SIZES_FILE = pathlib.Path(__file__).with_name("fault_sizes.json")
+
+
+def known_sizes():
+    return json.loads(SIZES_FILE.read_text()) if SIZES_FILE.exists() else {}
+
+
+def keep_sizes():
+    """Beside those that other processes have found meanwhile."""
+    sizes = {**known_sizes(), **SIZES}
+    SIZES_FILE.write_text(json.dumps(sizes, indent=0, sort_keys=True) + "\n")
+
+
+SIZES = known_sizes()
+if os.environ.get("LAMINA_KEEP_SIZES") == "1":
+    atexit.register(keep_sizes)
+
+
 def make(name, seed, share, noise):
     """A run with the fault at about this share of its window: the run, and
     what is true of it; nothing when the fault cannot be as large."""
     fault = FAULTS[name]
     options = dict(fault.options)
 
+    hint = step_ns(fault.kind, seed, tuple(
+        {"small": True}.items() if name == "op_overhead"
+        else options.items()))
+
     def build(size):
         plan = Plan(fault.kind, seed, {plan_name(name): size}, **options)
-        plan.step_hint = hint[0] if hint else 1
+        plan.step_hint = hint
         return plan
 
-    hint = []
-    healthy = Plan(fault.kind, seed, {}, **options)
-    if name == "op_overhead":
-        healthy = Plan(fault.kind, seed, {}, small=True)
-    hint.append(window_ns(simulate(healthy)) / healthy.steps)
-
-    twin_ns = []
+    # It does not depend on the size, but on the fault: what a fault replaces
+    # stands in its twin in another way.
+    twin = build(fault.start).without(plan_name(name))
+    twin.step_hint = hint
+    without_ns = window_ns(simulate(twin, **noise))
 
     def cost(size):
-        plan = build(size)
-        if not twin_ns:  # it does not depend on the size
-            twin = plan.without(plan_name(name))
-            twin.step_hint = hint[0]
-            twin_ns.append(window_ns(simulate(twin, **noise)))
-        faulty = simulate(plan, **noise)
+        faulty = simulate(build(size), **noise)
         window = window_ns(faulty)
-        return faulty, window, window - twin_ns[0]
+        return faulty, window, window - without_ns
 
+    key = f"{name} {seed} {share} {NOISE.index(noise)}"
     share = max(share, fault.least)
-    size = fault.start
+    size = SIZES.get(key, fault.start)
     run, window, gain = cost(size)
-    if not fault.fixed:
+    if not fault.fixed and size != fault.start and not (
+            share * window <= gain <= 2 * share * window):
+        size = fault.start  # what a fault does has changed
+        run, window, gain = cost(size)
+    if not fault.fixed and size == fault.start:
         # Grows fast until the fault is large enough, then halves the way back.
         below = size
         while gain < share * window and size < fault.start * 5000:
@@ -373,6 +407,8 @@ def make(name, seed, share, noise):
                 below = middle
             else:
                 size, (run, window, gain) = middle, tried
+        if size != fault.start:
+            SIZES[key] = size
     if fault.decoy or fault.no_gain:
         gain = 0
     elif gain < 0.9 * fault.least * window:
