@@ -434,7 +434,16 @@ void Graph::FindEnds() {
     if (thread_begin_[t] < thread_begin_[t + 1] && TakesPart(thread_begin_[t]))
       see(thread_begin_[t], thread_begin_[t + 1]);
   }
-  see(first_device_, static_cast<uint32_t>(nodes()));
+  const auto end = static_cast<uint32_t>(nodes());
+  see(first_device_, end);
+  device_blocks_.clear();
+  for (uint32_t v = first_device_; v < end; ++v) {
+    if ((v - first_device_) % kDeviceBlock == 0)
+      device_blocks_.push_back({times_[v], times_[v]});
+    Block& block = device_blocks_.back();
+    block.first_ns = std::min(block.first_ns, times_[v]);
+    block.last_ns = std::max(block.last_ns, times_[v]);
+  }
 }
 
 uint32_t Graph::PartOf(uint32_t v) const {

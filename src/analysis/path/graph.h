@@ -287,6 +287,14 @@ class Graph {
   // The first node of each thread of each part, and the one behind the last.
   std::span<const uint32_t> thread_begin() const { return thread_begin_; }
 
+  // First and last time of so many nodes of device work each: where to look for
+  // late ones.
+  static constexpr uint32_t kDeviceBlock = 1024;
+  struct Block {
+    int64_t first_ns = 0, last_ns = 0;
+  };
+  std::span<const Block> device_blocks() const { return device_blocks_; }
+
   // Start of the first node that takes part, and the last such node.
   int64_t start_ns() const { return start_ns_; }
   uint32_t sink() const { return sink_; }
@@ -354,6 +362,7 @@ class Graph {
   PodVector<SliceId> work_;
   std::vector<uint32_t> thread_begin_;  // first node of each thread
   std::vector<uint32_t> before_trace_;  // sorted
+  std::vector<Block> device_blocks_;
   uint32_t first_device_ = 0;
   int64_t start_ns_ = 0;
   uint32_t sink_ = kNoNode;

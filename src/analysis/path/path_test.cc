@@ -373,11 +373,16 @@ TEST(Path, WhatMustHoldOfEveryScenario) {
     const auto half = ParseScenario(graph, "scale:class=compute:0.5");
     ASSERT_TRUE(half.has_value());
     const ByReading ends = Outcome(graph, *half).Ends(graph.sink());
-    const Saved saved = SavedByHalf(graph, Half::kCompute, graph.sink());
+    const auto halves = SavedByHalves(graph, graph.sink());
+    const Saved& saved = halves[static_cast<size_t>(Half::kCompute)];
     ASSERT_EQ(end - ends[0], saved.best_ns);
     ASSERT_EQ(end - *std::max_element(ends.begin(), ends.end()), saved.low_ns);
     ASSERT_EQ(end - *std::min_element(ends.begin(), ends.end()), saved.high_ns);
-    ASSERT_EQ(SavedByHalf(graph, Half::kComm, graph.sink()).best_ns, 0);
+    ASSERT_EQ(halves[static_cast<size_t>(Half::kComm)].best_ns, 0);
+    const auto host = ParseScenario(graph, "scale:class=host:0.5");
+    ASSERT_TRUE(host.has_value());
+    ASSERT_EQ(end - Outcome(graph, *host).Ends(graph.sink())[0],
+              halves[static_cast<size_t>(Half::kHost)].best_ns);
     const auto none = ParseScenario(graph, "scale:class=compute:0");
     ASSERT_TRUE(none.has_value());
     const Outcome less(graph, *none);

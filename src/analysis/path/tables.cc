@@ -173,7 +173,7 @@ class Tables {
   // `saved`: with half the work of host, computation and communication.
   Table Verdicts(ResultSet& result, std::vector<Scope>& scopes,
                  const std::optional<host::IdleEvidence>& evidence,
-                 const std::array<Saved, 3>& saved) const {
+                 const std::array<Saved, kHalves>& saved) const {
     scopes[0].sums = sums_;
     Table table(VerdictsSchema());
     for (size_t i = 0; i < scopes.size(); ++i) {
@@ -188,11 +188,6 @@ class Tables {
     }
     Say(result, saved, scopes[0].busy_percent);
     return table;
-  }
-
-  // Of the window, if work of a class took half the time.
-  Saved SavedBy(Half half) const {
-    return SavedByHalf(graph_, half, window_.sink);
   }
 
  private:
@@ -228,7 +223,7 @@ class Tables {
   // `idle` may be null: nothing is known of devices.
   void AddVerdict(Table& table, const Scope& row,
                   const host::IdleEvidence::Sums* idle,
-                  const std::array<Saved, 3>* saved) const {
+                  const std::array<Saved, kHalves>* saved) const {
     const Verdict verdict = VerdictOf(row.sums);
     const int64_t length = row.end_ns - row.start_ns;
     // Where no device works the host is bound by nothing else.
@@ -267,7 +262,7 @@ class Tables {
   // `saved` may be null: what halves save is not known.
   const char* Confidence(const PathSums& sums, const Verdict& verdict,
                          double busy_percent,
-                         const std::array<Saved, 3>* saved) const {
+                         const std::array<Saved, kHalves>* saved) const {
     const bool wide =
         saved != nullptr &&
         std::any_of(saved->begin(), saved->end(), [&](const Saved& half) {
@@ -280,7 +275,7 @@ class Tables {
   }
 
   // `busy_percent` of the window.
-  void Say(ResultSet& result, const std::array<Saved, 3>& saved,
+  void Say(ResultSet& result, const std::array<Saved, kHalves>& saved,
            double busy_percent) const {
     if (auto clocks = host::ClockNote(model_))
       result.notes.push_back(std::move(*clocks));
@@ -547,20 +542,15 @@ ResultSet PathTables(const Graph& graph, const Window& window, PathSums& sums,
   if (options.segments || !options.cuts.empty())
     segments = RecordedPath(graph, window.sink, window.start_ns);
   // All that a table needs beside its own rows, and the large tables.
-  std::array<Saved, 3> saved{};
+  std::array<Saved, kHalves> saved{};
   WorkTotals totals;
   ChainOwners owners;
   std::vector<Tables::Scope> scopes;
   std::optional<host::IdleEvidence> evidence;
   std::optional<Table> all, edges;
   const std::function<void()> tasks[] = {
-      [&] {
-        // One after the other: each needs room for each node.
-        saved[0] = tables.SavedBy(Half::kHost);
-        saved[1] = tables.SavedBy(Half::kCompute);
-        saved[2] = tables.SavedBy(Half::kComm);
-        totals = TotalsOfWork(graph, window);
-      },
+      [&] { saved = SavedByHalves(graph, window.sink); },
+      [&] { totals = TotalsOfWork(graph, window); },
       [&] {
         std::tie(owners, sums) = OwnersOfChain(graph, window);
         tables.FindLinked();

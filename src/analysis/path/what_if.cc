@@ -215,153 +215,253 @@ void Outcome::Full() {
 
 namespace {
 
-// The latest time in each of `lanes` readings, time(v, lane), of the nodes that
-// take part and were recorded up to the time of the sink.
-template <class Time>
-ByReading EndsOf(const Graph& graph, uint32_t sink, size_t lanes,
-                 const Time& time) {
+// Of each thread that takes part the last node that was recorded up to the time
+// of the sink: it stays the latest of the thread.
+std::vector<uint32_t> EndsOfThreads(const Graph& graph, uint32_t sink) {
   const int64_t recorded = graph.time(sink);
-  ByReading ends{};
-  for (size_t lane = 0; lane < lanes; ++lane) ends[lane] = time(sink, lane);
-  const auto see = [&](uint32_t v) {
-    bool later = false;
-    for (size_t lane = 0; lane < lanes; ++lane)
-      later = later || time(v, lane) > ends[lane];
-    if (!later || graph.time(v) > recorded || !graph.TakesPart(v) ||
-        graph.OfFrame(v))
-      return;
-    for (size_t lane = 0; lane < lanes; ++lane)
-      ends[lane] = std::max(ends[lane], time(v, lane));
-  };
   const auto threads = graph.thread_begin();
+  std::vector<uint32_t> found;
   for (size_t t = 0; t + 1 < threads.size(); ++t) {
-    // The last node of a thread up to then is the latest in all readings.
     auto v = threads[t + 1];
     while (v > threads[t] && graph.time(v - 1) > recorded) --v;
     while (v > threads[t] && graph.OfFrame(v - 1)) --v;
-    if (v > threads[t]) see(v - 1);
+    if (v > threads[t] && graph.TakesPart(v - 1)) found.push_back(v - 1);
   }
-  for (auto v = graph.first_device(); v < graph.nodes(); ++v) see(v);
-  for (size_t lane = lanes; lane < kReadings; ++lane) ends[lane] = ends[0];
-  return ends;
+  return found;
 }
 
 }  // namespace
 
 ByReading Outcome::Ends(uint32_t sink) const {
-  return EndsOf(graph_, sink, lanes_,
-                [&](uint32_t v, size_t lane) { return time(v, lane); });
+  const int64_t recorded = graph_.time(sink);
+  ByReading ends{};
+  const auto see = [&](uint32_t v) {
+    for (size_t lane = 0; lane < lanes_; ++lane)
+      ends[lane] = std::max(ends[lane], time(v, lane));
+  };
+  for (size_t lane = 0; lane < lanes_; ++lane) ends[lane] = time(sink, lane);
+  for (const uint32_t v : EndsOfThreads(graph_, sink)) see(v);
+  for (const uint32_t v : moved_) {
+    if (graph_.OfDevice(v) && graph_.time(v) <= recorded) see(v);
+  }
+  // What did not move, where it may come later than that.
+  const auto blocks = graph_.device_blocks();
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const int64_t least =
+        *std::min_element(ends.begin(), ends.begin() + lanes_);
+    if (blocks[b].last_ns <= least || blocks[b].first_ns > recorded) continue;
+    const auto begin =
+        graph_.first_device() + static_cast<uint32_t>(b) * Graph::kDeviceBlock;
+    const uint32_t end = std::min(static_cast<uint32_t>(graph_.nodes()) - begin,
+                                  Graph::kDeviceBlock) +
+                         begin;
+    for (uint32_t v = begin; v < end; ++v) {
+      if (graph_.time(v) > least && graph_.time(v) <= recorded) see(v);
+    }
+  }
+  for (size_t lane = lanes_; lane < kReadings; ++lane) ends[lane] = ends[0];
+  return ends;
 }
 
 namespace {
 
-// New work of chain edges if a class takes half as long.
-struct HalfWork {
-  const Graph& graph;
-  Half half;
-  std::array<double, 4> peers;
-
-  bool Changes(EdgeKind kind) const {
-    switch (kind) {
-      case EdgeKind::kHost:
-      case EdgeKind::kHostGap:
-      case EdgeKind::kCall:
-        return half == Half::kHost;
-      case EdgeKind::kCompute:
-        return half == Half::kCompute;
-      case EdgeKind::kComm:
-        return true;  // or its waiting for others
-      default:
-        return false;
-    }
-  }
-  ByReading Of(uint32_t v, EdgeKind kind) const {
-    const int64_t work = graph.chain_work(v);
-    const Stretch* const stretch =
-        kind == EdgeKind::kComm ? graph.stretch(v) : nullptr;
-    if (stretch != nullptr) {
-      return half == Half::kComm ? StretchedWork(*stretch, work, 1, 2, peers)
-                                 : WaitingWork(*stretch, work, peers);
-    }
-    const int64_t now =
-        kind == EdgeKind::kComm && half != Half::kComm ? work : work / 2;
-    return {now, now, now, now};
-  }
-};
-
+// What all nodes come before their time if a class takes half as long, for
+// several classes and all readings in one pass. A node's values are needed
+// until what waits for it has its own: they stand in slots that are used again,
+// few enough for a cache.
 template <size_t kLanes>
-ByReading SavedIn(const Graph& graph, const HalfWork& half, uint32_t node) {
-  // By node and reading: what it comes before its time. Each is written in its
-  // turn.
-  PodVector<int64_t> earlier;
-  earlier.AppendUninitialized(graph.nodes() * kLanes);
-  for (const uint32_t v : graph.order()) {
-    const EdgeKind chain = graph.chain(v);
-    int64_t* const own = &earlier[size_t{v} * kLanes];
-    std::array<int64_t, kLanes> less{};  // of the work of the chain edge
-    if (half.Changes(chain)) {
-      const int64_t work = graph.chain_work(v);
-      const ByReading now = half.Of(v, chain);
-      for (size_t lane = 0; lane < kLanes; ++lane)
-        less[lane] = work - now[lane];
+class HalvesPass {
+ public:
+  HalvesPass(const Graph& graph, std::span<const Half> halves, uint32_t sink)
+      : graph_(graph), halves_(halves), sink_(sink) {
+    for (const Half half : halves_) {
+      peers_.push_back(
+          PeersOf(half == Half::kComm ? 1.0 : 0.5, half == Half::kHost));
     }
-    const auto in = graph.In(v);
-    const uint8_t pinned = graph.pinned(v);
-    if (in.empty() && pinned == 0) {
-      // Of most nodes: nothing but the chain leads to them.
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        own[lane] = 0;
-        if (chain != EdgeKind::kNone)
-          own[lane] = earlier[(size_t{v} - 1) * kLanes + lane] + less[lane];
+    slot_.AppendUninitialized(graph.nodes());
+    seen_.resize(graph.nodes() / kBits + 1);
+    for (const uint32_t v : EndsOfThreads(graph, sink)) See(v);
+    See(sink);
+    ends_.fill(kNone);
+  }
+
+  std::vector<Saved> Run() {
+    for (const uint32_t v : graph_.order()) Place(v);
+    std::vector<Saved> found;
+    for (size_t half = 0; half < halves_.size(); ++half) {
+      ByReading saved;
+      for (size_t lane = 0; lane < kReadings; ++lane) {
+        saved[lane] =
+            graph_.time(sink_) - ends_[half * kLanes + (kLanes > 1 ? lane : 0)];
       }
-    } else {
-      std::array<int64_t, kLanes> was, now;
-      was.fill(kNone);
-      now.fill(kNone);
-      if (chain != EdgeKind::kNone) {
-        const int64_t arrival = graph.time(v - 1) + graph.chain_work(v);
-        for (size_t lane = 0; lane < kLanes; ++lane) {
-          was[lane] = arrival;
-          now[lane] =
-              arrival - earlier[(size_t{v} - 1) * kLanes + lane] - less[lane];
-        }
-      }
-      for (const uint32_t e : in) {
-        const Edge& edge = graph.edges()[e];
-        const int64_t arrival = graph.time(edge.from) + edge.work_ns;
-        for (size_t lane = 0; lane < kLanes; ++lane) {
-          if (kLanes > 1 && !edge.In(ReadingBit(lane))) continue;
-          was[lane] = std::max(was[lane], arrival);
-          now[lane] = std::max(
-              now[lane], arrival - earlier[size_t{edge.from} * kLanes + lane]);
-        }
-      }
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        own[lane] = now[lane] == kNone ? 0
-                    : (pinned & ReadingBit(lane)) != 0
-                        ? std::min<int64_t>(0, graph.time(v) - now[lane])
-                        : was[lane] - now[lane];
+      found.push_back(RangeOf(saved));
+    }
+    return found;
+  }
+
+ private:
+  using Earlier = std::array<int64_t, kHalves * kLanes>;
+  struct Slot {
+    Earlier earlier;
+    size_t open;  // nodes that still need it
+  };
+
+  void See(uint32_t v) { seen_[v / kBits] |= uint64_t{1} << (v % kBits); }
+
+  // What the work of a chain edge is less by.
+  void Shorten(uint32_t v, EdgeKind kind, Earlier& earlier) const {
+    const bool host = kind == EdgeKind::kHost || kind == EdgeKind::kHostGap ||
+                      kind == EdgeKind::kCall;
+    const bool comm = kind == EdgeKind::kComm;
+    if (!host && !comm && kind != EdgeKind::kCompute) return;
+    const Stretch* const stretch = comm ? graph_.stretch(v) : nullptr;
+    const int64_t work = graph_.chain_work(v);
+    for (size_t i = 0; i < halves_.size(); ++i) {
+      const Half half = halves_[i];
+      int64_t* const own = &earlier[i * kLanes];
+      if (stretch != nullptr) {
+        const ByReading now =
+            half == Half::kComm ? StretchedWork(*stretch, work, 1, 2, peers_[i])
+                                : WaitingWork(*stretch, work, peers_[i]);
+        for (size_t lane = 0; lane < kLanes; ++lane)
+          own[lane] += work - now[lane];
+      } else if (half == (host   ? Half::kHost
+                          : comm ? Half::kComm
+                                 : Half::kCompute)) {
+        for (size_t lane = 0; lane < kLanes; ++lane)
+          own[lane] += work - work / 2;
       }
     }
   }
-  ByReading saved = EndsOf(graph, node, kLanes, [&](uint32_t v, size_t lane) {
-    return graph.time(v) - earlier[size_t{v} * kLanes + lane];
-  });
-  for (int64_t& ns : saved) ns = graph.time(node) - ns;
-  return saved;
-}
+
+  void Place(uint32_t v) {
+    const EdgeKind chain = graph_.chain(v);
+    const auto in = graph_.In(v);
+    const uint8_t pinned = graph_.pinned(v);
+    const size_t open =
+        graph_.Out(v).size() +
+        (v + 1 < graph_.nodes() && graph_.chain(v + 1) != EdgeKind::kNone);
+    if (in.empty() && pinned == 0 && chain != EdgeKind::kNone) {
+      // Of most nodes: nothing but the chain leads to them.
+      const uint32_t before = slot_[v - 1];
+      if (slots_[before].open == 1) {
+        Slot& slot = slots_[before];
+        Shorten(v, chain, slot.earlier);
+        Ends(v, slot.earlier);
+        slot.open = open;
+        slot_[v] = before;
+        if (open == 0) free_.push_back(before);
+        return;
+      }
+      Earlier own = slots_[before].earlier;
+      Release(before);
+      Shorten(v, chain, own);
+      Keep(v, own, open);
+      return;
+    }
+    Earlier own{};
+    if (!in.empty() || chain != EdgeKind::kNone) Arrive(v, in, pinned, own);
+    Keep(v, own, open);
+  }
+
+  void Arrive(uint32_t v, std::span<const uint32_t> in, uint8_t pinned,
+              Earlier& own) {
+    std::array<int64_t, kLanes> was;
+    Earlier now;
+    was.fill(kNone);
+    now.fill(kNone);
+    const size_t halves = halves_.size();
+    if (graph_.chain(v) != EdgeKind::kNone) {
+      const int64_t arrival = graph_.time(v - 1) + graph_.chain_work(v);
+      Shorten(v, graph_.chain(v), own);
+      was.fill(arrival);
+      const uint32_t slot = slot_[v - 1];
+      for (size_t i = 0; i < halves * kLanes; ++i)
+        now[i] = arrival - slots_[slot].earlier[i] - own[i];
+      Release(slot);
+    }
+    for (const uint32_t e : in) {
+      const Edge& edge = graph_.edges()[e];
+      const int64_t arrival = graph_.time(edge.from) + edge.work_ns;
+      const uint32_t slot = slot_[edge.from];
+      const Earlier& earlier = slots_[slot].earlier;
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        if (kLanes > 1 && !edge.In(ReadingBit(lane))) continue;
+        was[lane] = std::max(was[lane], arrival);
+        for (size_t i = lane; i < halves * kLanes; i += kLanes)
+          now[i] = std::max(now[i], arrival - earlier[i]);
+      }
+      Release(slot);
+    }
+    for (size_t i = 0; i < halves * kLanes; ++i) {
+      const size_t lane = i % kLanes;
+      own[i] = now[i] == kNone ? 0
+               : (pinned & ReadingBit(lane)) != 0
+                   ? std::min<int64_t>(0, graph_.time(v) - now[i])
+                   : was[lane] - now[i];
+    }
+  }
+
+  void Keep(uint32_t v, const Earlier& own, size_t open) {
+    Ends(v, own);
+    if (open == 0) return;
+    if (free_.empty()) {
+      free_.push_back(static_cast<uint32_t>(slots_.size()));
+      slots_.push_back(Slot());
+    }
+    slot_[v] = free_.back();
+    free_.pop_back();
+    slots_[slot_[v]] = {own, open};
+  }
+  void Release(uint32_t slot) {
+    if (--slots_[slot].open == 0) free_.push_back(slot);
+  }
+
+  // The latest new times of what ends before the sink.
+  void Ends(uint32_t v, const Earlier& own) {
+    const bool seen = (seen_[v / kBits] >> (v % kBits) & 1) != 0;
+    if (!seen && (!graph_.OfDevice(v) || graph_.time(v) > graph_.time(sink_)))
+      return;
+    for (size_t i = 0; i < halves_.size() * kLanes; ++i)
+      ends_[i] = std::max(ends_[i], graph_.time(v) - own[i]);
+  }
+
+  const Graph& graph_;
+  const std::span<const Half> halves_;
+  const uint32_t sink_;
+  std::vector<std::array<double, 4>> peers_;  // by half
+  PodVector<uint32_t> slot_;                  // by node, while it is needed
+  PodVector<Slot> slots_;
+  std::vector<uint32_t> free_;
+  std::vector<uint64_t> seen_;  // nodes of the host that may be the end
+  Earlier ends_;
+};
 
 }  // namespace
 
-Saved SavedByHalf(const Graph& graph, Half half, uint32_t node) {
-  const HalfWork work{
-      graph, half,
-      PeersOf(half == Half::kComm ? 1.0 : 0.5, half == Half::kHost)};
-  uint32_t first = 0;
-  while (first < graph.nodes() && !work.Changes(graph.chain(first))) ++first;
-  if (first == graph.nodes()) return {};
-  return RangeOf(graph.doubtful() ? SavedIn<kReadings>(graph, work, node)
-                                  : SavedIn<1>(graph, work, node));
+std::array<Saved, kHalves> SavedByHalves(const Graph& graph, uint32_t node) {
+  std::array<bool, kEdgeKinds> any{};
+  for (uint32_t v = 0; v < graph.nodes(); ++v)
+    any[static_cast<size_t>(graph.chain(v))] = true;
+  const auto has = [&](EdgeKind kind) {
+    return any[static_cast<size_t>(kind)];
+  };
+  // Collectives of one rank wait for others, which change as well.
+  const bool comm = has(EdgeKind::kComm);
+  std::vector<Half> halves;
+  if (comm || has(EdgeKind::kHost) || has(EdgeKind::kHostGap) ||
+      has(EdgeKind::kCall))
+    halves.push_back(Half::kHost);
+  if (comm || has(EdgeKind::kCompute)) halves.push_back(Half::kCompute);
+  if (comm) halves.push_back(Half::kComm);
+  std::array<Saved, kHalves> saved{};
+  if (halves.empty()) return saved;
+  const std::vector<Saved> found =
+      graph.doubtful() ? HalvesPass<kReadings>(graph, halves, node).Run()
+                       : HalvesPass<1>(graph, halves, node).Run();
+  for (size_t i = 0; i < halves.size(); ++i)
+    saved[static_cast<size_t>(halves[i])] = found[i];
+  return saved;
 }
 
 uint32_t Outcome::critical(uint32_t v) const {

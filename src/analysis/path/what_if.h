@@ -122,9 +122,10 @@ class Outcome {
 };
 
 // What is saved of the time of `node` if the work of a class takes half as
-// long: one pass over the nodes.
+// long, by class: one pass over the nodes for all.
 enum class Half : uint8_t { kHost, kCompute, kComm };
-Saved SavedByHalf(const Graph& graph, Half half, uint32_t node);
+inline constexpr size_t kHalves = 3;
+std::array<Saved, kHalves> SavedByHalves(const Graph& graph, uint32_t node);
 
 // From the text of a what-if (docs/host.md):
 //   scale:kernel~RE:F  scale:op~RE:F  scale:host~RE:F  scale:class=NAME:F
