@@ -30,6 +30,9 @@ enum Plain : int {
   kBlocked = -10,
   kOffProcessor = -11,
   kRunning = -12,
+  // Time of a crowded thread that is of another cause.
+  kInCopy = -13,
+  kInSync = -14,
 };
 constexpr std::string_view PlainName(int label) {
   switch (label) {
@@ -90,6 +93,11 @@ class Labels {
     Events();
     lines_.resize(events_.size());
     ParallelFor(threads, events_.size(), [&](size_t t) { Sweep(t); });
+    times_.resize(lines_.size());
+    for (const Thread& thread : model_.threads()) {
+      const uint32_t place = place_[thread.track.value];
+      if (place != kNone && MayScatter(thread)) AddUp(thread, place);
+    }
     // Pieces number what they meet; all of them do so in order.
     std::vector<std::vector<Label>> met(pieces_.size());
     ParallelFor(threads, pieces_.size(), [&](size_t i) {
@@ -313,6 +321,64 @@ class Labels {
     close(std::numeric_limits<int64_t>::max());
   }
 
+  // The time of a crowded thread by label, for sums over any of it: without the
+  // part of silence in which other threads of its process work.
+  void AddUp(const Thread& thread, uint32_t place) {
+    const auto wanted = wanted_[place].intervals();
+    if (wanted.empty()) return;
+    const int64_t end = wanted.back().end_ns;
+    const Cover silence(std::vector<Interval>{{wanted[0].start_ns, end}});
+    const Cover& host = model_.host_of(thread);
+    std::vector<std::vector<Interval>> found;
+    std::vector<Label> labels;
+    absl::flat_hash_map<std::pair<int, uint32_t>, size_t> numbers;
+    const auto add = [&](const Label& label, int64_t from, int64_t to) {
+      if (to <= from) return;
+      const auto [it, is_new] =
+          numbers.try_emplace({label.what, label.name.value}, labels.size());
+      if (is_new) {
+        labels.push_back(label);
+        found.emplace_back();
+      }
+      found[it->second].push_back({from, to});
+    };
+    // What is in a call that waits belongs to that.
+    const auto free = [&](const Label& label, int64_t from, int64_t to) {
+      if (to <= from) return;
+      if (label.what != kNothing || label.name.valid()) {
+        add(label, from, to);
+        return;
+      }
+      const Label other = OtherThread(from, to, thread.track.value);
+      Cut(
+          host, from, to, [&](int64_t a, int64_t b) { add(other, a, b); },
+          [&](int64_t a, int64_t b) { add({}, a, b); });
+    };
+    const std::vector<Stretch>& line = lines_[place];
+    int64_t at = wanted[0].start_ns;
+    for (size_t i = 0; i <= line.size() && at < end; ++i) {
+      const int64_t to =
+          i == line.size() ? end : std::min(end, line[i].start_ns);
+      const Label label = i == 0 ? Label() : line[i - 1].label;
+      Cut(
+          thread.blocked, at, to,
+          [&](int64_t from, int64_t until) {
+            Cut(
+                thread.copies, from, until,
+                [&](int64_t a, int64_t b) {
+                  add({kInCopy, {}}, a, b);
+                },
+                [&](int64_t a, int64_t b) {
+                  add({kInSync, {}}, a, b);
+                });
+          },
+          [&](int64_t from, int64_t until) { free(label, from, until); });
+      at = std::max(at, to);
+    }
+    for (size_t i = 0; i < labels.size(); ++i)
+      times_[place].emplace_back(labels[i], Cover(std::move(found[i])));
+  }
+
   // Replaces the host_bound parts of a piece by theirs.
   class Cutter {
    public:
@@ -345,6 +411,14 @@ class Labels {
       near = BoundNear(line.size(), near,
                        [&](size_t i) { return line[i].start_ns <= at; });
       auto next = line.begin() + static_cast<ptrdiff_t>(near);
+      const bool slow = call.slow && trace_.Start(call.slice) < end;
+      if (part.scattered != Scattered::kNo ||
+          (!slow && MayScatter(model_.threads()[call.thread]) &&
+           near + kMostPieces < line.size() &&
+           line[near + kMostPieces].start_ns < end)) {
+        Sums(part, of_.times_[place]);
+        return;
+      }
       const auto& states = model_.threads()[call.thread].os.states;
       auto state = std::partition_point(
           states.begin(), states.end(),
@@ -376,6 +450,33 @@ class Labels {
       }
     }
 
+    // One piece for each label.
+    void Sums(const Part& part,
+              const std::vector<std::pair<Label, Cover>>& times) {
+      const int64_t end = part.start_ns + part.length_ns;
+      int64_t at = part.start_ns;
+      for (const auto& [label, cover] : times) {
+        const int64_t ns = cover.Over(part.start_ns, end);
+        if (ns == 0) continue;
+        Part piece = part;
+        piece.scattered = Scattered::kNo;
+        piece.start_ns = at;
+        piece.length_ns = ns;
+        at += ns;
+        if (label.what == kInCopy || label.what == kInSync) {
+          piece.cause = label.what == kInCopy ? Cause::kMemcpy : Cause::kSync;
+        } else if (label.what == kNothing && !label.name.valid() &&
+                   part.scattered == Scattered::kQuiet) {
+          piece.cause = Cause::kNoWork;
+        } else {
+          piece.activity = Number(label);
+        }
+        piece.after_sync = part.after_sync && piece.cause == Cause::kHostBound;
+        out_.push_back(piece);
+      }
+      LAMINA_CHECK(at == end);
+    }
+
     uint32_t Number(const Label& label) {
       const auto [it, is_new] = numbers_.try_emplace(
           {label.what, label.name.value}, static_cast<uint32_t>(met.size()));
@@ -402,15 +503,18 @@ class Labels {
     // state.
     void Elsewhere(const Part& part, int64_t from, int64_t to,
                    const Label& label) {
-      const auto all = model_.any_host().intervals();
+      const Thread& thread = model_.threads()[of_.CallOf(part).thread];
+      const Cover& host = model_.host_of(thread);
+      const auto all = host.intervals();
       const uint32_t nothing = Number(label);
       // Of the whole: threads that hand over to each other leave short
       // stretches.
       const uint32_t other =
           Number(of_.OtherThread(from, to, of_.TrackOf(of_.CallOf(part))));
       int64_t at = from;
-      near_any_ = model_.any_host().FirstAfter(from, near_any_);
-      for (size_t i = near_any_; i < all.size() && all[i].start_ns < to; ++i) {
+      size_t& near = near_host_[thread.process];
+      near = host.FirstAfter(from, near);
+      for (size_t i = near; i < all.size() && all[i].start_ns < to; ++i) {
         const int64_t start = std::max(at, all[i].start_ns);
         const int64_t end = std::min(to, all[i].end_ns);
         Piece(part, at, start, nothing);
@@ -423,8 +527,8 @@ class Labels {
     Labels& of_;
     const HostModel& model_;
     const Trace& trace_;
-    absl::flat_hash_map<uint32_t, size_t> near_;  // by line
-    size_t near_any_ = 0;
+    absl::flat_hash_map<uint32_t, size_t> near_;       // by line
+    absl::flat_hash_map<uint32_t, size_t> near_host_;  // by process
     absl::flat_hash_map<std::pair<int, uint32_t>, uint32_t> numbers_;
     std::vector<Part> out_;
   };
@@ -503,6 +607,8 @@ class Labels {
   std::vector<std::vector<SliceId>> events_;
   std::vector<int> rule_of_;  // by name
   std::vector<std::vector<Stretch>> lines_;
+  // Of crowded threads, by place.
+  std::vector<std::vector<std::pair<Label, Cover>>> times_;
   std::once_flag roots_made_;
   std::vector<Cover> roots_;
   std::vector<uint32_t> root_tracks_;

@@ -71,4 +71,21 @@ class Cover {
   std::vector<int64_t> before_;  // covered before interval i
 };
 
+// Cuts [from, to) by `cover`: inside(a, b) and outside(a, b) in order.
+template <class Inside, class Outside>
+void Cut(const Cover& cover, int64_t from, int64_t to, const Inside& inside,
+         const Outside& outside) {
+  const auto all = cover.intervals();
+  int64_t at = from;
+  for (size_t i = cover.FirstAfter(from);
+       i < all.size() && all[i].start_ns < to; ++i) {
+    const int64_t start = std::max(all[i].start_ns, at);
+    const int64_t end = std::min(all[i].end_ns, to);
+    if (start > at) outside(at, start);
+    if (end > start) inside(start, end);
+    at = end;
+  }
+  if (to > at) outside(at, to);
+}
+
 }  // namespace lamina::analysis::host

@@ -62,13 +62,13 @@ Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next,
   return out;
 }
 
-// How long nothing is recorded within [a, x), on any thread or by the
-// operating system of the launching one; 0 if not long enough.
+// How long nothing is recorded within [a, x), on any thread of the process or
+// by the operating system of the launching one; 0 if not long enough.
 int64_t QuietTime(const HostModel& model, const Thread& thread, int64_t a,
                   int64_t x) {
   if (x - a < kQuietNs) return 0;
   const int64_t quiet =
-      x - a - model.any_host().Over(a, x) - thread.os.active.Over(a, x);
+      x - a - model.host_of(thread).Over(a, x) - thread.os.active.Over(a, x);
   return quiet >= kQuietNs ? quiet : 0;
 }
 
@@ -89,23 +89,6 @@ std::optional<Cause> WholeCause(const HostModel& model, SliceId next,
   if (model.call(next) == kNone) return Cause::kUnlinked;
   if (before.valid() && model.SameCall(before, next)) return Cause::kGraph;
   return std::nullopt;
-}
-
-// Cuts [from, to) by `cover`: inside(a, b) and outside(a, b) in order.
-template <class Inside, class Outside>
-void Cut(const Cover& cover, int64_t from, int64_t to, const Inside& inside,
-         const Outside& outside) {
-  const auto all = cover.intervals();
-  int64_t at = from;
-  for (size_t i = cover.FirstAfter(from);
-       i < all.size() && all[i].start_ns < to; ++i) {
-    const int64_t start = std::max(all[i].start_ns, at);
-    const int64_t end = std::min(all[i].end_ns, to);
-    if (start > at) outside(at, start);
-    if (end > start) inside(start, end);
-    at = end;
-  }
-  if (to > at) outside(at, to);
 }
 
 void AddTo(IdleSum& sum, const CauseTimes& times, SliceId next) {
@@ -158,7 +141,8 @@ class GapParts {
     if (!parts.empty() && parts.back().gap == gap_ &&
         parts.back().cause == cause &&
         parts.back().start_ns + parts.back().length_ns == from &&
-        parts.back().after_sync == after_) {
+        parts.back().after_sync == after_ &&
+        parts.back().scattered == Scattered::kNo) {
       parts.back().length_ns += to - from;
       return;
     }
@@ -184,6 +168,10 @@ class GapParts {
     const int64_t x = at.launch;
     const bool quiet = QuietTime(model_, thread, a, x) > 0;
     const int64_t drained = Drained(thread, a, x);
+    if (Scatter(thread, a, x, drained, quiet)) {
+      LaunchTail(at, gap, drained);
+      return;
+    }
     const auto host = [&](int64_t from, int64_t to) {
       const int64_t cut = std::clamp(drained, from, to);
       Add(Cause::kHostBound, from, cut);
@@ -204,16 +192,54 @@ class GapParts {
             host(from, to);
             return;
           }
-          Cut(model_.any_host(), from, to, host,
+          Cut(model_.host_of(thread), from, to, host,
               [&](int64_t alone, int64_t until) {
                 Cut(thread.os.active, alone, until, host,
                     [&](int64_t u, int64_t v) { Add(Cause::kNoWork, u, v); });
               });
         });
+    LaunchTail(at, gap, drained);
+  }
+
+  void LaunchTail(const Bounds& at, const Interval& gap, int64_t drained) {
     Tail(at, gap, [&](Cause cause, int64_t from, int64_t to) {
       after_ = cause == Cause::kHostBound && drained <= from;
       Add(cause, from, to);
     });
+  }
+
+  // The time before the launch as one part, or two around `drained`, where it
+  // has too many pieces; false: it has not.
+  bool Scatter(const Thread& thread, int64_t a, int64_t x, int64_t drained,
+               bool quiet) {
+    if (!MayScatter(thread)) return false;
+    const auto pieces = [&](const Cover& cover) {
+      return cover.FirstAfter(x) - cover.FirstAfter(a);
+    };
+    const Cover& host = model_.host_of(thread);
+    if (pieces(thread.blocked) + (quiet ? pieces(host) : 0) <= kMostPieces)
+      return false;
+    const int64_t cut = std::clamp(drained, a, x);
+    for (const auto& [from, to] : {std::pair(a, cut), std::pair(cut, x)}) {
+      if (to <= from) continue;
+      const int64_t copies = thread.copies.Over(from, to);
+      const int64_t sync = thread.blocked.Over(from, to) - copies;
+      const int64_t none = quiet ? to - from - host.Over(from, to) : 0;
+      times_[static_cast<size_t>(Cause::kMemcpy)] += copies;
+      times_[static_cast<size_t>(Cause::kSync)] += sync;
+      times_[static_cast<size_t>(Cause::kNoWork)] += none;
+      times_[static_cast<size_t>(Cause::kHostBound)] +=
+          to - from - copies - sync - none;
+      Part part;
+      part.gap = gap_;
+      part.start_ns = from;
+      part.length_ns = to - from;
+      part.cause = Cause::kHostBound;
+      part.after_sync = from == cut;
+      part.scattered = quiet ? Scattered::kQuiet : Scattered::kAll;
+      parts.push_back(part);
+    }
+    return true;
   }
 
   // When the thread returned, within [a, x), from a call that waited for the
@@ -242,6 +268,12 @@ class GapParts {
 };
 
 }  // namespace
+
+bool MayScatter(const Thread& thread) {
+  // What the operating system recorded is cut exactly.
+  return thread.crowded && thread.os.states.empty() &&
+         thread.os.active.intervals().empty();
+}
 
 std::string_view CauseName(Cause cause) {
   static constexpr std::array<std::string_view, kCauses> kNames = {
@@ -447,12 +479,20 @@ size_t IdleEvidence::PieceAt(int64_t time, size_t near) const {
 void IdleEvidence::Add(const Interval& interval, int64_t Sums::*to,
                        size_t& near, size_t first,
                        std::vector<Sums>& pieces) const {
+  AddBy(interval, to, near, first, pieces,
+        [](int64_t from, int64_t until) { return until - from; });
+}
+
+template <class Length>
+void IdleEvidence::AddBy(const Interval& interval, int64_t Sums::*to,
+                         size_t& near, size_t first, std::vector<Sums>& pieces,
+                         const Length& length) const {
   near = PieceAt(interval.start_ns, near);
   for (size_t i = near; i + 1 < bounds_.size(); ++i) {
     const int64_t from = std::max(bounds_[i], interval.start_ns);
     const int64_t until = std::min(bounds_[i + 1], interval.end_ns);
     if (bounds_[i] >= interval.end_ns) break;
-    if (until > from) pieces[i - first].*to += until - from;
+    if (until > from) pieces[i - first].*to += length(from, until);
   }
 }
 
@@ -514,7 +554,18 @@ void IdleEvidence::AddDevices(const HostModel& model) {
       near = own.first;
       for (const Part& part : made.parts) {
         const Interval times = {part.start_ns, part.start_ns + part.length_ns};
-        if (part.cause == Cause::kHostBound) {
+        if (part.scattered != Scattered::kNo) {
+          const Call& call = model.calls()[model.call(gaps[part.gap].next)];
+          const Thread& thread = model.threads()[call.thread];
+          AddBy(times, &Sums::host_bound_ns, near, own.first, own.pieces,
+                [&](int64_t from, int64_t to) {
+                  const int64_t none =
+                      part.scattered == Scattered::kQuiet
+                          ? to - from - model.host_of(thread).Over(from, to)
+                          : 0;
+                  return to - from - thread.blocked.Over(from, to) - none;
+                });
+        } else if (part.cause == Cause::kHostBound) {
           Add(times, &Sums::host_bound_ns, near, own.first, own.pieces);
         } else if (part.cause == Cause::kLaunchOverhead) {
           Add(times, &Sums::launch_overhead_ns, near, own.first, own.pieces);

@@ -69,6 +69,15 @@ struct Activity {
   std::string detail;  // of an op, frame ...; may be empty
 };
 
+// Of a thread that is crowded (model.h) a long gap has one part for each cause
+// and activity, one behind the other: their lengths are right, where they stand
+// is not. Until activities are found all of it is one part.
+enum class Scattered : uint8_t {
+  kNo,
+  kAll,    // host_bound, memcpy and sync of the time before the launch
+  kQuiet,  // also no_work
+};
+
 struct Part {
   uint32_t gap = 0;           // of Idle::gaps
   uint32_t activity = kNone;  // of Idle::activities; kNone: not host_bound
@@ -78,7 +87,12 @@ struct Part {
   // host_bound behind a blocking call of the same thread that drained the
   // device: the price of the sync.
   bool after_sync = false;
+  Scattered scattered = Scattered::kNo;
 };
+// More pieces of a gap than these are scattered.
+inline constexpr size_t kMostPieces = 64;
+// Whether the gaps that a thread ends may be.
+bool MayScatter(const Thread& thread);
 
 // Sums over one stream or device.
 struct IdleSum {
@@ -126,7 +140,7 @@ Idle FindIdle(const HostModel& model, const rules::PatternTable& rules);
 // that it costs no memory where many gaps are in few windows.
 class IdleEvidence {
  public:
-  // The model has any_host(), or has it in long gaps.
+  // The model has host_of(), or has it in long gaps.
   static IdleEvidence Of(const HostModel& model,
                          std::span<const Interval> windows);
 
@@ -148,7 +162,11 @@ class IdleEvidence {
   void Finish(std::span<const Interval> windows);
   // The first piece that ends after a time, looked for from `near`.
   size_t PieceAt(int64_t time, size_t near) const;
-  // Adds an interval to pieces[i - first].
+  // Adds an interval to pieces[i - first]; of each part of it `length`.
+  template <class Length>
+  void AddBy(const Interval& interval, int64_t Sums::*to, size_t& near,
+             size_t first, std::vector<Sums>& pieces,
+             const Length& length) const;
   void Add(const Interval& interval, int64_t Sums::*to, size_t& near,
            size_t first, std::vector<Sums>& pieces) const;
 

@@ -166,10 +166,12 @@ class Builder {
       }
     });
     Covers();
+    Crowds();
     if (m_.options_.any_host) OperatingSystem();
   }
 
   void RunAnyHost() {
+    Processes();
     std::vector<Interval> quiet;
     for (const DeviceFacts& device : m_.devices_) {
       const auto stretches =
@@ -310,6 +312,7 @@ class Builder {
       sorted.push_back(std::move(m_.threads_[i]));
     }
     m_.threads_ = std::move(sorted);
+    Processes();
     const auto& starts = trace_.slices.start_ns;
     const auto& lengths = trace_.slices.dur_ns;
     const auto before = [&](SliceId a, SliceId b) {
@@ -330,6 +333,22 @@ class Builder {
                      });
       // Slices of a thread stand in file order: ties keep it.
       if (!in_order) RunSort(events, threads, before);
+    }
+  }
+
+  // Numbers of processes, in the order of their threads.
+  void Processes() {
+    absl::flat_hash_map<StringId, uint32_t> processes;
+    for (Thread& thread : m_.threads_) {
+      thread.process = processes
+                           .try_emplace(trace_.tracks[thread.track.value].pid,
+                                        static_cast<uint32_t>(processes.size()))
+                           .first->second;
+    }
+    process_of_.assign(trace_.tracks.size(), kNone);
+    for (size_t t = 0; t < process_of_.size(); ++t) {
+      const auto it = processes.find(trace_.tracks[t].pid);
+      if (it != processes.end()) process_of_[t] = it->second;
     }
   }
 
@@ -1098,7 +1117,7 @@ class Builder {
     std::vector<OsRecords> found = FindOsRecords(trace_, slices_, tracks);
     for (size_t i = 0; i < found.size(); ++i) {
       if (!found[i].active.intervals().empty())
-        found[i].active = found[i].active.Minus(m_.any_);
+        found[i].active = found[i].active.Minus(m_.host_of(m_.threads_[of[i]]));
       m_.threads_[of[i]].os = std::move(found[i]);
     }
   }
@@ -1118,6 +1137,33 @@ class Builder {
     }
   }
 
+  // Threads for whose launches many devices wait.
+  void Crowds() {
+    constexpr int64_t kMostWaiting = 16;
+    if (m_.devices_.size() <= kMostWaiting) return;
+    std::vector<int64_t> waiting(m_.threads_.size(), 0);
+    int64_t first = trace::kNoInt, end = trace::kNoInt;
+    for (const DeviceFacts& device : m_.devices_) {
+      for (const WorkStretch& stretch :
+           CutWork(trace_, device.work, context_.settings.threads)) {
+        ForGaps(trace_, device.work, stretch,
+                [&](const Interval& gap, SliceId next, SliceId before) {
+                  const uint32_t c = m_.call(next);
+                  if (c == kNone || m_.SameCall(before, next)) return;
+                  waiting[m_.calls_[c].thread] += gap.length_ns();
+                });
+        end = std::max(end, End(stretch.behind));
+      }
+      if (device.work.empty()) continue;
+      const int64_t start = Start(device.work[0]);
+      first = first == trace::kNoInt ? start : std::min(first, start);
+    }
+    for (size_t t = 0; t < waiting.size(); ++t) {
+      m_.threads_[t].crowded =
+          waiting[t] / kMostWaiting > std::max<int64_t>(1, end - first);
+    }
+  }
+
   // `within`: where to look; null: everywhere.
   void AnyHost(const Cover* within) {
     constexpr size_t kGrain = size_t{1} << 16;
@@ -1134,10 +1180,13 @@ class Builder {
     };
     for (const Thread& thread : m_.threads_) cut(&thread, thread.events.size());
     cut(nullptr, slices_);
-    std::vector<std::vector<Interval>> found(ranges.size());
+    // By process.
+    std::vector<absl::flat_hash_map<uint32_t, std::vector<Interval>>> found(
+        ranges.size());
     ParallelFor(threads, ranges.size(), [&](size_t r) {
       const Range& range = ranges[r];
-      std::vector<Interval>& own = found[r];
+      uint32_t process = kNone;  // that of `last`
+      std::vector<Interval>* last = nullptr;
       size_t near = 0;
       const auto wanted = [&](const Interval& here) {
         if (here.end_ns <= here.start_ns) return false;
@@ -1154,6 +1203,11 @@ class Builder {
           const Kind kind = trace_.slices.kind[s];
           if (kind != Kind::kPython && kind != Kind::kAnnotation) continue;
         }
+        const uint32_t of = process_of_[trace_.slices.track[s].value];
+        if (of == kNone) continue;
+        if (last == nullptr || of != process) last = &found[r][of];
+        process = of;
+        std::vector<Interval>& own = *last;
         const int64_t start = trace_.slices.start_ns[s];
         const Interval here{start, start + trace_.slices.dur_ns[s]};
         // Mostly it lies in the one before, or goes on from it.
@@ -1165,26 +1219,30 @@ class Builder {
         }
       }
     });
-    size_t count = 0;
-    for (const auto& own : found) count += own.size();
-    std::vector<Interval> all;
-    all.reserve(count);
-    for (auto& own : found) {
-      all.insert(all.end(), own.begin(), own.end());
-      own = {};
+    std::vector<std::vector<Interval>> all;
+    for (auto& range : found) {
+      for (auto& [of, own] : range) {
+        if (of >= all.size()) all.resize(of + 1);
+        all[of].insert(all[of].end(), own.begin(), own.end());
+      }
+      range = {};
     }
-    RunSort(all, threads, [](const Interval& a, const Interval& b) {
-      return a.start_ns < b.start_ns;
-    });
-    m_.any_ = Cover(std::move(all));
+    m_.hosts_.clear();
+    for (std::vector<Interval>& own : all) {
+      RunSort(own, threads, [](const Interval& a, const Interval& b) {
+        return a.start_ns < b.start_ns;
+      });
+      m_.hosts_.emplace_back(std::move(own));
+    }
   }
 
   const Context& context_;
   const Trace& trace_;
   HostModel& m_;
   std::mutex counting_;
-  uint32_t slices_ = 0;              // without captured ones
-  std::vector<uint32_t> thread_of_;  // by track
+  uint32_t slices_ = 0;               // without captured ones
+  std::vector<uint32_t> thread_of_;   // by track
+  std::vector<uint32_t> process_of_;  // by track; kNone: it has no threads
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> api_of_;
   uint32_t last_api_ = 0;
   std::vector<trace::SyncRecord> stream_waits_;

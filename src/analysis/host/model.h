@@ -54,7 +54,7 @@ inline constexpr uint32_t kNone = 0xFFFFFFFF;
 struct Options {
   bool sync_records = true;  // use what the profiler recorded of waits
   bool infer = true;         // infer waits that it did not record
-  bool any_host = true;      // find any_host(), which the graph of the path
+  bool any_host = true;      // find host_of(), which the graph of the path
                              // does not need
 };
 
@@ -151,11 +151,15 @@ struct Thread {
   trace::TrackId track;
   // Ops and API calls by (start, -end, uid).
   std::vector<SliceId> events;
-  bool takes_part = false;      // has ops or launches
+  uint32_t process = 0;     // of all threads of a process the same number
+  bool takes_part = false;  // has ops or launches
+  // So many devices wait for its launches at a time that cutting the idle time
+  // of each by what it does is a product: kMostWaiting on average.
+  bool crowded = false;
   std::vector<uint32_t> waits;  // of waits(), by start
   Cover blocked;                // by calls with a target
   Cover copies;                 // by those of them that copy
-  // Of threads that launch. `os.active` is without any_host().
+  // Of threads that launch. `os.active` is without host_of().
   OsRecords os;
 };
 
@@ -250,15 +254,16 @@ class HostModel {
   // for a place in a queue.
   int64_t Usual(StringId name) const;
 
-  // Finds what the operating system recorded and any_host(), this only within
+  // Finds what the operating system recorded and host_of(), this only within
   // idle times of a device from kQuietNs on, where Build was asked to leave
   // both out.
   void FindAnyHost();
-  // Times in which anything of the host is recorded, on any thread. Only with
-  // Options::any_host, or where FindAnyHost() looked.
-  const Cover& any_host() const {
+  // Times in which anything of the host is recorded, on any thread of a
+  // process. Only with Options::any_host, or where FindAnyHost() looked.
+  const Cover& host_of(const Thread& thread) const {
     LAMINA_CHECK(options_.any_host);
-    return any_;
+    static const Cover kNothing;
+    return thread.process < hosts_.size() ? hosts_[thread.process] : kNothing;
   }
 
   // Calls that are recorded to wait for the device, and how much earlier than
@@ -305,7 +310,7 @@ class HostModel {
   std::vector<Ends> ends_;
   std::vector<uint32_t> call_of_api_;  // by row of API arguments
   std::vector<std::pair<StringId, int64_t>> typical_, usual_;  // by name
-  Cover any_;
+  std::vector<Cover> hosts_;                                   // by process
   Returns returns_;
   std::map<std::string, int64_t> counts_;
 };
