@@ -65,8 +65,18 @@ constexpr std::string_view PlainName(int label) {
 
 struct Label {
   int what = kNothing;  // rule from 0, else Plain
-  StringId name;
+  StringId name{};
+  // Of a wait: the act in which the thread waits; kNothing: none.
+  int act = kNothing;
+  StringId act_name{};
   friend bool operator==(const Label&, const Label&) = default;
+};
+
+// What the `strength` of a rule says of frames that match it.
+enum class Strength : uint8_t {
+  kAct,       // names what is done, with all that runs inside
+  kWait,      // the thread waits, while nothing else is recorded inside
+  kPlumbing,  // says nothing: what is around it counts
 };
 
 // A stretch of one thread with one label.
@@ -84,7 +94,18 @@ class Labels {
         rules_(rules),
         gaps_(gaps),
         pieces_(pieces),
-        os_calls_(model.trace()) {}
+        os_calls_(model.trace()) {
+    for (const rules::PatternRule& rule : rules.rules()) {
+      strengths_.push_back(rule.strength == "wait"       ? Strength::kWait
+                           : rule.strength == "plumbing" ? Strength::kPlumbing
+                                                         : Strength::kAct);
+      const auto also = std::ranges::find(rules.rules(), rule.also,
+                                          &rules::PatternRule::value);
+      waiting_.push_back(rule.also.empty() || also == rules.rules().end()
+                             ? kNothing
+                             : static_cast<int>(also - rules.rules().begin()));
+    }
+  }
 
   void Run(std::vector<Activity>& activities) {
     Wanted();
@@ -248,6 +269,19 @@ class Labels {
     }
   }
 
+  bool Is(int what, Strength strength) const {
+    return what >= 0 && strengths_[static_cast<size_t>(what)] == strength;
+  }
+
+  // A wait tells least: what it is in says for what it waits.
+  Label WaitIn(const Label& wait, const Label& outer) const {
+    if (Is(outer.what, Strength::kWait)) return outer;
+    if (!Is(outer.what, Strength::kAct)) return wait;
+    const int waiting = waiting_[static_cast<size_t>(outer.what)];
+    if (waiting == kNothing) return outer;
+    return {waiting, outer.name, outer.what, outer.name};
+  }
+
   Label LabelOf(SliceId s, const Label& outer) const {
     const StringId name = trace_.slices.name[s.value];
     const int rule = rule_of_[name.value];
@@ -257,8 +291,14 @@ class Labels {
       if (rule >= 0) return {rule, name};
       return outer.what < kOsCall ? outer : Label{kOsCall, name};
     }
-    if (rule >= 0) return {rule, name};
-    if (outer.what >= 0) return outer;  // inside what a rule knows
+    if (Is(rule, Strength::kWait)) return WaitIn({rule, name}, outer);
+    if (Is(rule, Strength::kAct)) return {rule, name};
+    if (Is(outer.what, Strength::kAct)) return outer;
+    if (Is(rule, Strength::kPlumbing) && outer.what != kNothing) return outer;
+    // A thread that runs something does not wait.
+    const bool waited = Is(outer.what, Strength::kWait);
+    if (waited && outer.act != kNothing) return {outer.act, outer.act_name};
+    const int around = waited ? int{kNothing} : outer.what;
     int own = kOp;
     switch (trace_.KindOf(s)) {
       case Kind::kOp:
@@ -273,7 +313,7 @@ class Labels {
         own = kCall;
     }
     // An op says more than its calls, a call more than frames around it.
-    return outer.what < own ? outer : Label{own, name};
+    return around < own ? outer : Label{own, name};
   }
 
   // The labels of a thread over time. An event that overlaps the one around it
@@ -602,6 +642,8 @@ class Labels {
   const std::span<const Gap> gaps_;
   std::vector<std::vector<Part>>& pieces_;
   const OsCalls os_calls_;
+  std::vector<Strength> strengths_;  // by rule
+  std::vector<int> waiting_;         // by rule: what it becomes in a wait
   std::vector<uint32_t> place_;  // by track: of wanted_
   std::vector<Cover> wanted_;
   std::vector<std::vector<SliceId>> events_;

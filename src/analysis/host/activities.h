@@ -19,6 +19,12 @@ namespace lamina::analysis::host {
 // the innermost Python frame, or the range. O(n log n) in the events that
 // overlap such parts.
 //
+// A frame that waits (rules of strength `wait`) counts where nothing else is
+// recorded inside it: an event loop waits in its select, not in what it runs.
+// In an act that a rule knows it is that act, or what the act becomes while it
+// waits (`also` of the rule). Frames of strength `plumbing` say nothing of
+// their own.
+//
 // Calls of the operating system come last: what a rule knows of what runs
 // around them, an API call or a frame says more than "read"; but one that a
 // rule knows says more than an op or a frame without a rule. Where the
