@@ -43,6 +43,7 @@ Json FindingJson(const Finding& f, const Diagnosis& d,
   json["gain_low_ns"] = f.gain_low_ns;
   json["gain_high_ns"] = f.gain_high_ns;
   json["gain_after_ns"] = f.gain_after_ns;
+  json["open_ns"] = f.open_ns;
   json["owned_ns"] = f.owned_ns;
   json["share"] = f.share;
   json["confidence"] = ConfidenceName(f.confidence);
@@ -66,7 +67,8 @@ Json FindingJson(const Finding& f, const Diagnosis& d,
       events.push_back({{"uid", claim.uid}, {"owned_ns", claim.owned_ns}});
       if (f.rule->over_ranks && claim.device < d.device_names.size())
         events.back()["device"] = d.device_names[claim.device];
-    } else {
+    }
+    if (claim.uid < 0 || claim.whole) {
       ranges.push_back({claim.device < d.device_names.size()
                             ? d.device_names[claim.device]
                             : "",

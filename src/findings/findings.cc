@@ -87,19 +87,19 @@ std::string_view Finding::gain_kind() const {
              : std::string_view(rule->gain_kind);
 }
 
+bool Before(const Finding& a, const Finding& b) {
+  const bool first = a.severity == "blocker";
+  const bool second = b.severity == "blocker";
+  if (first != second) return first;
+  if (a.gain_ns != b.gain_ns) return a.gain_ns > b.gain_ns;
+  const bool x = a.severity == "medium", y = b.severity == "medium";
+  if (x != y) return x;
+  const int64_t more = std::max(a.open_ns, a.gain_after_ns);
+  const int64_t than = std::max(b.open_ns, b.gain_after_ns);
+  return more != than ? more > than : a.id < b.id;
+}
+
 namespace {
-
-double ExpectedNs(const Finding& f) {
-  if (f.rule->gain_kind == "estimate") {
-    return 0.5 * static_cast<double>(f.gain_low_ns + f.gain_high_ns);
-  }
-  return (f.rule->gain_kind == "bound" ? 0.8 : 1.0) *
-         static_cast<double>(f.gain_ns);
-}
-
-double Score(const Finding& f) {
-  return ExpectedNs(f) * WeightOf(f.confidence);
-}
 
 class Run {
  public:
@@ -572,7 +572,7 @@ class Run {
     };
     return among(rule.group) || among(rule.anchor) || says(rule.when) ||
            says(rule.gain) || says(rule.low) || says(rule.high) ||
-           says(rule.what) || says(rule.cannot_tell) ||
+           says(rule.open) || says(rule.what) || says(rule.cannot_tell) ||
            std::any_of(rule.totals.begin(), rule.totals.end(),
                        [&](const auto& total) { return says(total.second); }) ||
            std::any_of(rule.confidence.begin(), rule.confidence.end(),
@@ -740,6 +740,7 @@ class Run {
            ") AS gain_";
     sql += ", (" + (rule.low.empty() ? "NULL" : rule.low) + ") AS low_";
     sql += ", (" + (rule.high.empty() ? "NULL" : rule.high) + ") AS high_";
+    sql += ", (" + (rule.open.empty() ? "NULL" : rule.open) + ") AS open_";
     sql += ", CASE";
     for (size_t i = 0; i < rule.confidence.size(); ++i) {
       const std::string& condition = rule.confidence[i].condition;
@@ -772,6 +773,10 @@ class Run {
     f.gain_ns = std::min(time("gain_", 0), owned / gaining);
     f.gain_low_ns = std::min(f.gain_ns, time("low_", f.gain_ns));
     f.gain_high_ns = std::max(f.gain_ns, time("high_", f.gain_ns));
+    f.unbound_ns = f.gain_ns;
+    f.open_ns = time("open_", 0);
+    if (rule.kind != ClaimKind::kNone)
+      f.open_ns = std::min(f.open_ns, owned / devices);
     f.owned_ns = owned;
     f.claims = static_cast<size_t>(table.At(i, "claims").integer());
     const Value sure = table.At(i, "sure_");
@@ -875,31 +880,68 @@ class Run {
     }
   }
 
+  // Where the events of the largest claims lie, and whether those are all of
+  // their time.
+  void PlaceEvents() {
+    if (model_ == nullptr) return;
+    absl::flat_hash_map<int64_t, std::vector<Claim*>> wanted;
+    for (Finding& f : out_.findings) {
+      for (Claim& claim : f.top) {
+        if (claim.uid >= 0) wanted[claim.uid].push_back(&claim);
+      }
+    }
+    if (wanted.empty()) return;
+    const auto& trace = model_->trace();
+    for (const trace::SliceId s : trace.device_slices()) {
+      const auto found = wanted.find(trace.Uid(s));
+      if (found == wanted.end()) continue;
+      for (Claim* claim : found->second) {
+        claim->device = model_->device(s);
+        claim->whole = claim->dur_ns >= trace.Duration(s);
+      }
+    }
+  }
+
   // Findings of one anchor are one; their order is decided here.
   Status Rank() {
     std::vector<Finding>& all = out_.findings;
     MergeAnchors(all);
+    PlaceEvents();
     CapConfidence(out_.runs, all);
     std::map<std::string, int64_t> alone;
     if (world_ == nullptr) {
       LAMINA_ASSIGN(alone, AskPath(*session_, options_.min_share, out_));
     }
     for (Finding& f : all) SetShare(f);
-    const auto order = [](const Finding& a, const Finding& b) {
-      const bool first = a.severity == "blocker";
-      const bool second = b.severity == "blocker";
-      if (first != second) return first;
-      const double x = Score(a), y = Score(b);
-      return x != y ? x > y : a.id < b.id;
-    };
-    std::stable_sort(all.begin(), all.end(), order);
+    std::stable_sort(all.begin(), all.end(), Before);
+    const auto least = static_cast<int64_t>(
+        options_.min_share * static_cast<double>(out_.window_ns));
     for (Finding& f : all) {
       f.small = f.share < options_.min_share && f.severity != "blocker" &&
-                f.severity != "medium" && f.rule->severity.empty();
+                f.severity != "medium" && f.rule->severity.empty() &&
+                (f.rule->open.empty() || f.open_ns < least);
       for (const Suppression& s : options_.suppressions)
         f.suppressed |= s.Names(f) && f.share <= s.max_share;
       if (!options_.only.empty() && !options_.only.contains(f.rule->id))
         f.small = true;
+    }
+    if (world_ == nullptr) {
+      LAMINA_TRY(AskPathInOrder(*session_, alone, least, out_));
+    } else {
+      for (Finding& f : all) f.gain_after_ns = f.gain_ns;
+    }
+    std::stable_sort(all.begin(), all.end(), Before);
+    for (Finding& f : all) {
+      const bool asked =
+          options_.only.empty() || options_.only.contains(f.rule->id);
+      if (f.small && asked && f.gain_after_ns >= std::max<int64_t>(1, least)) {
+        f.small = false;
+        f.what += fmt::format(
+            " Now {} of it: the host or other work holds the run up; {} once "
+            "what stands before this is mended.",
+            f.gain_ns == 0 ? "nothing" : HumanTime(f.gain_ns),
+            HumanTime(f.gain_after_ns));
+      }
       if (f.suppressed) {
         ++out_.suppressed;
       } else if (f.small) {
@@ -907,11 +949,6 @@ class Run {
       } else {
         out_.together_ns += f.gain_ns;
       }
-    }
-    if (world_ == nullptr) {
-      LAMINA_TRY(AskPathInOrder(*session_, alone, out_));
-    } else {
-      for (Finding& f : all) f.gain_after_ns = f.gain_ns;
     }
     MarkSuppressed();
     if (!options_.all) {
@@ -954,6 +991,8 @@ class Run {
       into.gain_ns += f.gain_ns;
       into.gain_low_ns += f.gain_low_ns;
       into.gain_high_ns += f.gain_high_ns;
+      into.unbound_ns += f.unbound_ns;
+      into.open_ns += f.open_ns;
       into.owned_ns += f.owned_ns;
       into.claims += f.claims;
       into.spans.insert(into.spans.end(), f.spans.begin(), f.spans.end());

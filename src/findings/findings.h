@@ -5,6 +5,7 @@
 // ranked by the time that it would save.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
@@ -61,6 +62,11 @@ struct Finding {
   int64_t gain_ns = 0, gain_low_ns = 0, gain_high_ns = 0;
   // If what is ranked above were fixed first.
   int64_t gain_after_ns = 0;
+  // Without a gain: time of the window that this does not explain away, per
+  // device on average.
+  int64_t open_ns = 0;
+  // What the formula says, whatever else bounds the time.
+  int64_t unbound_ns = 0;
   int64_t owned_ns = 0;  // over all devices
   double share = 0;      // gain / window
   Confidence confidence = Confidence::kHint;
@@ -77,7 +83,14 @@ struct Finding {
   // That of the rule; but what the trace leaves open to a tenth is not
   // measured.
   std::string_view gain_kind() const;
+  // What it stands for in a list: its gain, or the time that is open.
+  int64_t worth_ns() const { return std::max(gain_ns, open_ns); }
 };
+
+// The order of every list of findings: what makes other numbers void first,
+// then by gain; of those without one what is no small matter, then what is open
+// or gained once those before it are mended.
+bool Before(const Finding& a, const Finding& b);
 
 struct RuleRun {
   const Rule* rule = nullptr;

@@ -24,6 +24,7 @@ struct Claim {
   int64_t dur_ns = 0;    // claimed
   int64_t uid = -1;      // of an event; -1: a span of idle time
   int64_t owned_ns = 0;  // granted
+  bool whole = false;    // of an event: all of its time is claimed
 };
 
 // Time that a rule claimed and another one had.

@@ -80,6 +80,7 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
       into.gain_low_ns += f.gain_low_ns;
       into.gain_high_ns += f.gain_high_ns;
       into.gain_after_ns += f.gain_after_ns;
+      into.open_ns += f.open_ns;
       into.owned_ns += f.owned_ns;
       into.claims += f.claims;
       into.suppressed = into.suppressed && f.suppressed;
@@ -111,14 +112,18 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
   out.runs.insert(out.runs.end(), job.runs.begin(), job.runs.end());
   for (Finding& f : out.findings) {
     const int64_t shown = seen[f.id].ranks;
-    for (int64_t* ns :
-         {&f.gain_ns, &f.gain_low_ns, &f.gain_high_ns, &f.gain_after_ns})
+    for (int64_t* ns : {&f.gain_ns, &f.gain_low_ns, &f.gain_high_ns,
+                        &f.gain_after_ns, &f.open_ns})
       *ns /= count;
     f.share = out.window_ns == 0 ? 0
                                  : static_cast<double>(f.gain_ns) /
                                        static_cast<double>(out.window_ns);
     f.what += fmt::format(" On {} of {} ranks.", shown, count);
-    f.small = f.share < options.min_share && f.rule->severity.empty();
+    const auto least = static_cast<int64_t>(options.min_share *
+                                            static_cast<double>(out.window_ns));
+    f.small = f.share < options.min_share && f.rule->severity.empty() &&
+              f.gain_after_ns < std::max<int64_t>(1, least) &&
+              (f.rule->open.empty() || f.open_ns < least);
   }
   // A rank whose trace is damaged makes what all ranks show less sure.
   CapConfidence(out.runs, job.findings);
@@ -141,14 +146,7 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
       out.together_ns += f.gain_ns;
     }
   }
-  std::stable_sort(out.findings.begin(), out.findings.end(),
-                   [](const Finding& a, const Finding& b) {
-                     const bool x = a.severity == "blocker";
-                     const bool y = b.severity == "blocker";
-                     if (x != y) return x;
-                     return a.gain_ns != b.gain_ns ? a.gain_ns > b.gain_ns
-                                                   : a.id < b.id;
-                   });
+  std::stable_sort(out.findings.begin(), out.findings.end(), Before);
   return out;
 }
 

@@ -87,9 +87,9 @@ class Reader {
     LAMINA_ASSIGN(const auto version, m.OptionalNumber("version"));
     rule.version = static_cast<int>(version.value_or(1));
     LAMINA_ASSIGN(const double rank, m.Number("owner_rank"));
-    if (rank < 10 || rank > 90) {
+    if (rank < 10 || rank > 99) {
       return Fail(
-          file_.ErrorAt(*node.Find("owner_rank"), "an owner rank is 10 to 90"));
+          file_.ErrorAt(*node.Find("owner_rank"), "an owner rank is 10 to 99"));
     }
     rule.owner_rank = static_cast<int>(rank);
     LAMINA_ASSIGN(rule.needs, m.Texts("needs"));
@@ -203,8 +203,8 @@ class Reader {
   Status ReadGain(const Members& m, Rule& rule) {
     const Node* gain = m.Find("gain");
     if (gain == nullptr) return Fail(m.ErrorAt("the key 'gain' is missing"));
-    static constexpr std::string_view kKeys[] = {"formula", "kind", "low",
-                                                 "high"};
+    static constexpr std::string_view kKeys[] = {
+        "formula", "kind", "low", "high", "open", "what_if", "past_path"};
     LAMINA_ASSIGN(const Members g, Members::Of(file_, *gain, kKeys));
     LAMINA_ASSIGN(rule.gain_kind, g.Text("kind"));
     LAMINA_TRY(OneOf(file_, *gain->Find("kind"), kGainKinds, "kind of gain"));
@@ -212,6 +212,9 @@ class Reader {
         g.TextOr("formula", rule.gain_kind == "none" ? "0" : "owned_ns");
     rule.low = g.TextOr("low", "");
     rule.high = g.TextOr("high", "");
+    rule.open = g.TextOr("open", "");
+    rule.gain_what_if = g.TextOr("what_if", "");
+    LAMINA_ASSIGN(rule.past_path, g.BoolOr("past_path", false));
     return {};
   }
 

@@ -90,7 +90,16 @@ struct Rule {
   std::vector<std::pair<std::string, std::string>> totals;
   std::string when, gain, low, high;
   std::string gain_kind;  // measured, bound, estimate, none
-  std::string severity;   // empty: by share
+  // Of a rule without a gain: time that is open to anyone who finds out what it
+  // is; empty: none.
+  std::string open;
+  // What the fix changes, as a question to the path (docs/host.md): what that
+  // saves is the high end of the gain, where it is more.
+  std::string gain_what_if;
+  // The fix also frees what the path keeps, as a call that waits for a copy:
+  // the path is no limit of the gain.
+  bool past_path = false;
+  std::string severity;  // empty: by share
   std::vector<ConfidenceCase> confidence;
   std::vector<Cap> caps;
   std::string what, cannot_tell;

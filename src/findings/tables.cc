@@ -110,6 +110,24 @@ std::string KindSums(const Diagnosis& d) {
   return text;
 }
 
+// One list of all that could be won, whoever found it: the places of those
+// notes are kept, and the largest comes first.
+void SortByWorth(std::vector<Note>& notes) {
+  std::vector<Note> sorted;
+  for (Note& note : notes) {
+    if (note.severity == Severity::kOpportunity)
+      sorted.push_back(std::move(note));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Note& a, const Note& b) {
+                     return a.worth_ns.value_or(-1) > b.worth_ns.value_or(-1);
+                   });
+  auto next = sorted.begin();
+  for (Note& note : notes) {
+    if (note.severity == Severity::kOpportunity) note = std::move(*next++);
+  }
+}
+
 }  // namespace
 
 std::string Headline(const Diagnosis& d) {
@@ -208,16 +226,20 @@ ResultSet Tables(const Diagnosis& d) {
   for (const Finding& f : d.findings) {
     if (f.small || f.suppressed) continue;
     Note note = MakeNote(
-        f.gain_kind() == "none" ? Severity::kWarning : Severity::kOpportunity,
+        f.gain_kind() == "none" && f.open_ns == 0 ? Severity::kWarning
+                                                  : Severity::kOpportunity,
         f.rule->id,
         f.what + " Fix (" + f.fixes[0]->layer + "): " + f.fixes[0]->text,
         {{"findings", "id", f.id, f.events}});
-    if (f.gain_kind() != "none") {
-      note.worth_ns = f.gain_ns;
-      note.claim = std::string(f.gain_kind());
+    if (note.severity == Severity::kOpportunity) {
+      note.worth_ns = f.worth_ns();
+      note.claim = f.open_ns == 0 ? std::string(f.gain_kind())
+                   : f.rule->kind == ClaimKind::kNone ? "bound"
+                                                      : "measured";
     }
     out.notes.push_back(std::move(note));
   }
+  SortByWorth(out.notes);
   out.notes.push_back(MakeNote(Severity::kInfo, "rules_run", LookedText(d),
                                {{"rules_run", "", "", {}}}));
   if (d.small > 0 || d.suppressed > 0) {
@@ -248,11 +270,11 @@ bool IsReportTable(std::string_view name) {
 void AddToReport(const Diagnosis& d, size_t most, Document& report) {
   // Sentences of a report, and a rule that says more of the same.
   static constexpr std::pair<std::string_view, std::string_view> kSame[] = {
-      {"device_idle", "host.other"},
-      {"exposed_communication", "comm.exposed_p2p"},
-      {"exposed_copies", "copy.h2d_critical"},
+      {"device_idle", "device.idle_rest"},
+      {"exposed_communication", "comm.exposed_rest"},
+      {"exposed_copies", "copy.exposed_rest"},
       {"short_kernels", "host.launch_bound"},
-      {"above_roofline", "kernel.below_roofline"}};
+      {"above_roofline", "kernel.headroom"}};
   const auto looked = [&](std::string_view rule) {
     return std::any_of(d.runs.begin(), d.runs.end(), [&](const RuleRun& run) {
       return run.rule->id == rule && run.state != State::kAbstained &&
@@ -261,27 +283,23 @@ void AddToReport(const Diagnosis& d, size_t most, Document& report) {
   };
   ResultSet found = Tables(d);
   std::vector<Note> shown;
-  size_t gains = 0, left = 0;
+  size_t left = 0;
   for (Note& note : found.notes) {
     if (note.severity == Severity::kVerdict || note.severity == Severity::kInfo)
       continue;
     if (shown.size() < most) {
-      gains += note.severity == Severity::kOpportunity;
       shown.push_back(std::move(note));
     } else {
       ++left;
     }
   }
   auto& notes = report.result.notes;
-  if (gains > 0) {
-    std::erase_if(notes, [&](const Note& note) {
-      return note.severity == Severity::kOpportunity &&
-             std::any_of(std::begin(kSame), std::end(kSame),
-                         [&](const auto& s) {
-                           return s.first == note.id && looked(s.second);
-                         });
-    });
-  }
+  std::erase_if(notes, [&](const Note& note) {
+    return note.severity == Severity::kOpportunity &&
+           std::any_of(std::begin(kSame), std::end(kSame), [&](const auto& s) {
+             return s.first == note.id && looked(s.second);
+           });
+  });
   // Findings that are shown and say the same of what is missing, and more.
   static constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
       {"trace.damaged", "lost_records"},
@@ -313,6 +331,7 @@ void AddToReport(const Diagnosis& d, size_t most, Document& report) {
   });
   notes.insert(at, std::make_move_iterator(shown.begin()),
                std::make_move_iterator(shown.end()));
+  SortByWorth(notes);
   const auto last = std::find_if(
       notes.rbegin(), notes.rend(),
       [](const Note& n) { return n.severity == Severity::kOpportunity; });

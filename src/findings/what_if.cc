@@ -45,10 +45,17 @@ class DeviceNodes {
     return scenario;
   }
 
-  path::Saved Saved(const std::vector<const Finding*>& findings) const {
+  // Without what the findings own, and with another change.
+  path::Saved Saved(const std::vector<const Finding*>& findings,
+                    const path::Scenario& also) const {
+    path::Scenario scenario = Without(findings);
+    scenario.Add(also);
+    return SavedIn(scenario);
+  }
+
+  path::Saved SavedIn(const path::Scenario& scenario) const {
     // What kernels lose moves most of what comes behind them.
-    const path::Outcome outcome(graph_, Without(findings),
-                                path::Outcome::Pass::kFull);
+    const path::Outcome outcome(graph_, scenario, path::Outcome::Pass::kFull);
     path::ByReading saved = outcome.Ends(graph_.sink());
     for (int64_t& ns : saved)
       ns = std::max<int64_t>(0, graph_.time(graph_.sink()) - ns);
@@ -60,20 +67,46 @@ class DeviceNodes {
   absl::flat_hash_map<int64_t, uint32_t> node_;
 };
 
+// A fix of the host: nothing waits for it any more.
+constexpr const char* kNoHost = "scale:class=host:0";
+
 Result<const path::Graph*> GraphFor(engine::Session& session,
-                                    const Diagnosis& diagnosis,
-                                    double min_share) {
-  const double least = min_share * static_cast<double>(diagnosis.window_ns);
-  const bool any = std::any_of(diagnosis.findings.begin(),
-                               diagnosis.findings.end(), [&](const Finding& f) {
-                                 return OwnsBusy(f) &&
-                                        static_cast<double>(f.gain_ns) >= least;
-                               });
+                                    const Diagnosis& diagnosis, int64_t least) {
+  const bool any =
+      std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
+                  [&](const Finding& f) {
+                    return (OwnsBusy(f) || !f.rule->gain_what_if.empty()) &&
+                           f.unbound_ns >= least;
+                  });
   if (!any) return nullptr;
   LAMINA_ASSIGN(const analysis::Context* const context,
                 (sql::Asked{session, {}}.Context()));
   LAMINA_ASSIGN(const path::Graph* const graph, context->Get<path::Graph>());
   return graph->sink() == path::kNoNode ? nullptr : graph;
+}
+
+// Of busy time what the path says; idle time is saved as it is. The formula
+// may say that less than the owned time can be saved.
+void BoundByPath(Finding& f, const path::Saved& saved, int64_t devices) {
+  int64_t busy = 0;
+  for (const Claim& claim : f.spans)
+    busy += claim.uid >= 0 ? claim.owned_ns : 0;
+  if (busy == 0) return;
+  const int64_t idle = f.owned_ns - busy;
+  // Of a gain the part that the path leaves if so much is saved.
+  const auto part = [&](int64_t gain, int64_t saved_ns) {
+    const int64_t kept = std::min(busy, saved_ns * devices) + idle;
+    return std::min(gain, static_cast<int64_t>(static_cast<__int128>(gain) *
+                                               kept / f.owned_ns));
+  };
+  f.gain_ns = part(f.gain_ns, saved.best_ns);
+  f.gain_low_ns = std::min(f.gain_ns, part(f.gain_low_ns, saved.low_ns));
+  f.gain_high_ns = std::max(f.gain_ns, part(f.gain_high_ns, saved.high_ns));
+}
+
+bool IsOfHost(const Finding& f) {
+  return f.rule->kind == ClaimKind::kIdle && f.rule->category != "trace" &&
+         f.gain_ns > 0;
 }
 
 }  // namespace
@@ -82,56 +115,60 @@ Result<std::map<std::string, int64_t>> AskPath(engine::Session& session,
                                                double min_share,
                                                Diagnosis& diagnosis) {
   std::map<std::string, int64_t> alone;
-  LAMINA_ASSIGN(const path::Graph* const graph,
-                GraphFor(session, diagnosis, min_share));
-  if (graph == nullptr) return alone;
-  const DeviceNodes nodes(*graph);
   const auto least = static_cast<int64_t>(
       min_share * static_cast<double>(diagnosis.window_ns));
+  LAMINA_ASSIGN(const path::Graph* const graph,
+                GraphFor(session, diagnosis, least));
+  if (graph == nullptr) return alone;
+  const DeviceNodes nodes(*graph);
+  const auto devices =
+      std::max<int64_t>(1, static_cast<int64_t>(diagnosis.device_names.size()));
   for (Finding& f : diagnosis.findings) {
-    if (!OwnsBusy(f) || f.gain_ns < least) continue;
-    const path::Saved saved = nodes.Saved({&f});
+    if (f.gain_ns < least) continue;
+    if (!f.rule->gain_what_if.empty()) {
+      LAMINA_ASSIGN(const path::Scenario scenario,
+                    path::ParseScenario(*graph, f.rule->gain_what_if));
+      f.gain_high_ns =
+          std::max(f.gain_high_ns, nodes.SavedIn(scenario).best_ns);
+    }
+    if (!OwnsBusy(f) || f.rule->past_path) continue;
+    const path::Saved saved = nodes.Saved({&f}, {});
     alone[f.id] = saved.best_ns;
-    // Idle time is saved as it is; of the busy time what the path says. The
-    // formula may say that less than the owned time can be saved.
-    int64_t busy = 0;
-    for (const Claim& claim : f.spans)
-      busy += claim.uid >= 0 ? claim.owned_ns : 0;
-    if (busy == 0) continue;
-    const auto devices = std::max<int64_t>(
-        1, static_cast<int64_t>(diagnosis.device_names.size()));
-    const int64_t idle = f.owned_ns - busy;
-    // Of a gain the part that the path leaves if so much is saved.
-    const auto part = [&](int64_t gain, int64_t saved_ns) {
-      const int64_t kept = std::min(busy, saved_ns * devices) + idle;
-      return std::min(gain, static_cast<int64_t>(static_cast<__int128>(gain) *
-                                                 kept / f.owned_ns));
-    };
-    f.gain_ns = part(f.gain_ns, saved.best_ns);
-    f.gain_low_ns = std::min(f.gain_ns, part(f.gain_low_ns, saved.low_ns));
-    f.gain_high_ns = std::max(f.gain_ns, part(f.gain_high_ns, saved.high_ns));
+    BoundByPath(f, saved, devices);
   }
   return alone;
 }
 
 Status AskPathInOrder(engine::Session& session,
                       const std::map<std::string, int64_t>& alone,
-                      Diagnosis& diagnosis) {
+                      int64_t least, Diagnosis& diagnosis) {
   for (Finding& f : diagnosis.findings) f.gain_after_ns = f.gain_ns;
   LAMINA_ASSIGN(const path::Graph* const graph,
-                GraphFor(session, diagnosis, 0.01));
+                GraphFor(session, diagnosis, std::max<int64_t>(1, least)));
   if (graph == nullptr) return {};
   const DeviceNodes nodes(*graph);
   std::vector<const Finding*> fixed;
-  int64_t before = 0;
+  path::Scenario host;
+  int64_t before = 0, mended_idle_ns = 0;
   for (Finding& f : diagnosis.findings) {
-    if (!OwnsBusy(f) || f.small || f.suppressed) continue;
+    if (f.suppressed) continue;
+    if (IsOfHost(f) && f.gain_ns >= least) {
+      mended_idle_ns += f.owned_ns;
+      // With most of the idle time gone the host holds nothing up any more.
+      if (2 * mended_idle_ns < diagnosis.idle_ns || host.size() > 0) continue;
+      LAMINA_ASSIGN(host, path::ParseScenario(*graph, kNoHost));
+      before = nodes.Saved(fixed, host).best_ns;
+      continue;
+    }
+    if (!OwnsBusy(f) || f.unbound_ns < std::max<int64_t>(1, least)) continue;
     fixed.push_back(&f);
     // Of the first it is known.
-    const auto known = fixed.size() == 1 ? alone.find(f.id) : alone.end();
+    const auto known =
+        fixed.size() == 1 && host.size() == 0 ? alone.find(f.id) : alone.end();
     const int64_t saved =
-        known != alone.end() ? known->second : nodes.Saved(fixed).best_ns;
-    f.gain_after_ns = std::min(f.gain_high_ns, saved - before);
+        known != alone.end() ? known->second : nodes.Saved(fixed, host).best_ns;
+    f.gain_after_ns = std::clamp<int64_t>(
+        saved - before, 0, std::max(f.gain_high_ns, f.unbound_ns));
     before = saved;
   }
   return {};

@@ -644,7 +644,7 @@ class Labels {
   const OsCalls os_calls_;
   std::vector<Strength> strengths_;  // by rule
   std::vector<int> waiting_;         // by rule: what it becomes in a wait
-  std::vector<uint32_t> place_;  // by track: of wanted_
+  std::vector<uint32_t> place_;      // by track: of wanted_
   std::vector<Cover> wanted_;
   std::vector<std::vector<SliceId>> events_;
   std::vector<int> rule_of_;  // by name
