@@ -31,6 +31,9 @@ using dist::MeasuredMember;
 // More work than this is of a damaged trace: a week.
 constexpr double kMostMoreNs = 7 * 86400e9;
 
+// Of the variance of work, what elements have to explain.
+constexpr double kLeastExplained = 0.3;
+
 // A call is a start of the recording when it lasts so many times the median of
 // its like.
 constexpr int64_t kSkewFactor = 10;
@@ -158,6 +161,54 @@ double ImbalanceOf(const MeasuredCall& call) {
   return worst;
 }
 
+// "[3, 0, 5]"; empty: something else.
+std::vector<int64_t> SplitsOf(std::string_view text) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] < '0' || text[i] > '9') {
+      ++i;
+      continue;
+    }
+    const size_t begin = i;
+    while (i < text.size() && text[i] >= '0' && text[i] <= '9') ++i;
+    out.push_back(ParseInt(text.substr(begin, i - begin)).value_or(0));
+  }
+  return out;
+}
+
+// What each member of an exchange gets, by its rank: what is recorded of it, or
+// what the others say that they send to it. Empty: not known.
+std::map<int64_t, int64_t> LoadsOf(const MeasuredCall& call) {
+  std::map<int64_t, int64_t> loads, sent;
+  if (call.kind != CollectiveKind::kAllToAll) return loads;
+  bool even = true, known = true;
+  for (const MeasuredMember& m : call.members) {
+    loads[m.rank] = m.out_elements;
+    sent[m.rank] = 0;
+    known = known && m.out_elements >= 0;
+    even = even && m.out_elements == call.members[0].out_elements;
+  }
+  if (known && !even) return loads;
+  for (const MeasuredMember& m : call.members) {
+    const std::vector<int64_t> splits = SplitsOf(m.in_split);
+    if (splits.size() != sent.size() ||
+        static_cast<int64_t>(splits.size()) != call.ranks)
+      return known ? loads : std::map<int64_t, int64_t>();
+    auto to = sent.begin();
+    for (const int64_t part : splits) (to++)->second += part;
+  }
+  return sent;
+}
+
+double LargestOverMean(const std::map<int64_t, int64_t>& loads) {
+  double sum = 0, most = 0;
+  for (const auto& [rank, load] : loads) {
+    sum += static_cast<double>(load);
+    most = std::max(most, static_cast<double>(load));
+  }
+  return sum > 0 ? most * static_cast<double>(loads.size()) / sum : 0;
+}
+
 class JobTables {
  public:
   using Facts = std::map<std::pair<uint64_t, uint64_t>, RankFacts>;
@@ -245,7 +296,11 @@ class JobTables {
     imbalance_.reserve(calls.size());
     for (size_t c = 0; c < calls.size(); ++c) {
       const MeasuredCall& call = calls[c];
-      imbalance_.push_back(ImbalanceOf(call));
+      loads_.push_back(LoadsOf(call));
+      for (const MeasuredMember& m : call.members)
+        call_at_[{m.rank, m.call}] = c;
+      imbalance_.push_back(
+          std::max(ImbalanceOf(call), LargestOverMean(loads_.back())));
       for (const MeasuredMember& m : call.members) {
         const auto* own = CallOf(m);
         if (own == nullptr) continue;
@@ -334,7 +389,8 @@ class JobTables {
       const double share = static_cast<double>(blamed.wait_ns) /
                            static_cast<double>(call.wait_ns);
       const Lateness lateness = LatenessOf(call, blamed.late);
-      const int64_t even_saved_ns = EvenSavedOf(call);
+      const Work work = WorkBefore(call);
+      const int64_t even_saved_ns = EvenSavedOf(call, work);
       for (const MeasuredMember& m : call.members) {
         const auto uid = uid_.find({blamed.call, m.rank});
         if (uid == uid_.end() || m.wait_ns <= 0) continue;
@@ -348,7 +404,8 @@ class JobTables {
         table.Add(uid->second, blamed.call, m.rank,
                   CollectiveKindName(call.kind), own->start_ns, part(m.wait_ns),
                   part(exposed), next ? lateness.saved_ns : 0,
-                  next ? even_saved_ns : 0, imbalance_[blamed.call],
+                  next ? even_saved_ns : 0,
+                  std::max(imbalance_[blamed.call], work.imbalance),
                   skewed_[blamed.call] ? 1 : 0, blamed.rank,
                   CauseName(late.cause), late.cause_name);
       }
@@ -394,24 +451,50 @@ class JobTables {
                     ExposedOf(*own, own->end_ns - own->start_ns) - late_ns);
   }
 
-  // What the call ends earlier if what the ranks put in were even.
-  int64_t EvenSavedOf(const MeasuredCall& call) const {
+  // What the ranks got in the exchange before a call, which is what they worked
+  // on since.
+  struct Work {
+    const std::map<int64_t, int64_t>* loads = nullptr;
+    double imbalance = 0;
+  };
+  Work WorkBefore(const MeasuredCall& call) const {
+    Work out;
+    std::optional<size_t> before;
+    for (const MeasuredMember& m : call.members) {
+      const auto it = call_at_.find({m.rank, m.previous});
+      if (m.previous == dist::kNoIndex || it == call_at_.end() ||
+          (before && *before != it->second))
+        return {};
+      before = it->second;
+    }
+    if (!before || loads_[*before].empty() ||
+        job_.measured.calls[*before].group != call.group)
+      return {};
+    out.loads = &loads_[*before];
+    out.imbalance = LargestOverMean(*out.loads);
+    return out;
+  }
+
+  // What the call ends earlier if what the ranks put in, or got before, were
+  // even.
+  int64_t EvenSavedOf(const MeasuredCall& call, const Work& work) const {
+    const bool got = work.imbalance > 1.01;
     std::vector<Arrival> arrivals;
-    int64_t waited = 0, exposed = 0;
+    int64_t exposed = 0;
     for (const MeasuredMember& m : call.members) {
       const auto* own = CallOf(m);
       if (own == nullptr || m.previous == dist::kNoIndex) return 0;
       const auto& calls = facts_.at(m.rank)->calls;
-      if (m.previous >= calls.size() || m.in_elements < 0) return 0;
-      arrivals.push_back({m.start_ns, own->start_ns - calls[m.previous].end_ns,
-                          m.in_elements});
-      waited += m.wait_ns;
-      exposed += ExposedOf(*own, m.wait_ns);
+      int64_t elements = m.in_elements;
+      if (got) elements = work.loads->at(m.rank);
+      if (m.previous >= calls.size() || elements < 0) return 0;
+      arrivals.push_back(
+          {m.start_ns, own->start_ns - calls[m.previous].end_ns, elements});
+      exposed = std::max(exposed, ExposedOf(*own, m.wait_ns));
     }
-    if (waited <= 0) return 0;
-    return static_cast<int64_t>(static_cast<double>(EvenSaved(arrivals)) *
-                                static_cast<double>(exposed) /
-                                static_cast<double>(waited));
+    // The call ends so much earlier for all, as far as the one that waits
+    // longest has nothing else to do meanwhile.
+    return std::min(EvenSaved(arrivals), exposed);
   }
 
   // The middle of a number over the other ranks.
@@ -495,8 +578,11 @@ class JobTables {
   const dist::Job& job_;
   std::map<int64_t, const RankFacts*> facts_;  // by rank
   std::map<int64_t, uint64_t> file_;
-  std::vector<bool> skewed_;                           // by call
-  std::vector<double> imbalance_;                      // by call
+  std::vector<bool> skewed_;                       // by call
+  std::vector<double> imbalance_;                  // by call
+  std::vector<std::map<int64_t, int64_t>> loads_;  // by call, of ranks
+  // By rank and number of a call on it.
+  std::map<std::pair<int64_t, uint32_t>, size_t> call_at_;
   std::map<std::pair<size_t, int64_t>, int64_t> uid_;  // of call and rank
   std::vector<std::pair<int64_t, int64_t>> events_;    // rank, event; by uid
 };
@@ -511,14 +597,17 @@ int64_t EvenSaved(std::span<const Arrival> arrivals) {
     mean_elements += static_cast<double>(a.elements) / n;
     mean_work += static_cast<double>(a.work_ns) / n;
   }
-  double both = 0, squares = 0;
+  double both = 0, squares = 0, all = 0;
   for (const Arrival& a : arrivals) {
     const double more = static_cast<double>(a.elements) - mean_elements;
-    both += more * (static_cast<double>(a.work_ns) - mean_work);
+    const double longer = static_cast<double>(a.work_ns) - mean_work;
+    both += more * longer;
     squares += more * more;
+    all += longer * longer;
   }
   const double per_element = squares > 0 ? both / squares : 0;
-  if (per_element <= 0) return 0;
+  // Where elements explain little of the work they do not cause it.
+  if (per_element <= 0 || per_element * both < kLeastExplained * all) return 0;
   int64_t last = INT64_MIN, even_last = INT64_MIN;
   for (const Arrival& a : arrivals) {
     const double more = static_cast<double>(a.elements) - mean_elements;
