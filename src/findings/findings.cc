@@ -40,6 +40,8 @@ constexpr double kLinkedShare = 0.9;
 constexpr double kUsedShare = 0.01;
 constexpr uint64_t kMostClaims = 2'000'000;
 constexpr size_t kTop = 20;
+// "{detail_share}": how much of the time has the name of the column detail.
+constexpr std::string_view kShareOf = "_share";
 constexpr int kMostThreads = 8;
 
 // 31 bits that tell anchors apart and never change (FNV-1a, folded). In hex it
@@ -425,7 +427,7 @@ class Run {
     const std::vector<size_t> row_of = AddGaps(rule, claims);
     ledger_->Offer(claims);
     const auto groups =
-        std::make_shared<const Groups>(GroupsOf(by, *rows, claims, row_of));
+        std::make_shared<Groups>(GroupsOf(by, *rows, claims, row_of));
     LAMINA_ASSIGN(const Table table, Ask(rule, rows, groups, QueryFor(rule)));
     std::vector<bool> spoken(groups->all.size(), false);
     const size_t first = out_.findings.size();
@@ -434,8 +436,17 @@ class Run {
       const Value when = table.At(i, "when_");
       largest = std::max(largest, table.At(i, "owned_ns").integer());
       if (when.null() || when.real() == 0) continue;
-      AddFinding(rule, table, i);
       const auto group = static_cast<uint32_t>(table.At(i, "group_").integer());
+      const Group& of = groups->all[group];
+      const auto share_of = [&](std::string_view column) -> Value {
+        const std::vector<int> asked = Asked(rule, *rows);
+        for (size_t c = 0; c < asked.size(); ++c) {
+          if (rows->names()[static_cast<size_t>(asked[c])] == column)
+            return of.most[c].second;
+        }
+        return {};
+      };
+      AddFinding(rule, table, i, share_of);
       spoken[group] = true;
       group_of_.push_back(group);
     }
@@ -585,6 +596,9 @@ class Run {
   struct Group {
     size_t claims = 0, best = 0;  // rows; the one that would own most
     int64_t claimed_ns = 0, owned_ns = 0;
+    // Of a column of names the row with what most of the time has, and its
+    // share: one number is for many, so one name must be of most of them.
+    std::vector<std::pair<size_t, double>> most;  // by asked column
   };
   struct Groups {
     std::vector<Group> all;
@@ -685,16 +699,55 @@ class Run {
       if (column == 1) return group.claimed_ns;
       if (column == 2) return group.owned_ns;
       if (column == 3) return group.claims;
-      return rows->Cell(group.best, asked[static_cast<size_t>(column) - 4]);
+      const auto number = static_cast<size_t>(column) - 4;
+      return rows->Cell(group.most[number].first, asked[number]);
     }
   };
+
+  // Fills Group::most.
+  static void FindMost(const Claimed& rows, const std::vector<int>& asked,
+                       Groups& groups) {
+    std::vector<absl::flat_hash_map<int64_t, std::pair<size_t, int64_t>>> sums(
+        groups.all.size());
+    for (const int column : asked) {
+      for (auto& sum : sums) sum.clear();
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const auto code = rows.CodeOf(i, static_cast<size_t>(column));
+        auto& sum = sums[groups.of_row[i]]
+                        .try_emplace(code.value_or(INT64_MIN), i, 0)
+                        .first->second;
+        sum.second += groups.owned_ns[i];
+      }
+      for (size_t g = 0; g < groups.all.size(); ++g) {
+        Group& group = groups.all[g];
+        std::pair<size_t, int64_t> most{group.best, -1};
+        for (const auto& [code, sum] : sums[g]) {
+          // The order of a hash map must not decide anything.
+          if (sum.second > most.second ||
+              (sum.second == most.second && sum.first < most.first))
+            most = sum;
+        }
+        const bool text =
+            rows.At(group.best, static_cast<size_t>(column)).kind() ==
+                Value::Kind::kText ||
+            rows.At(most.first, static_cast<size_t>(column)).kind() ==
+                Value::Kind::kText;
+        group.most.emplace_back(text ? most.first : group.best,
+                                group.owned_ns == 0
+                                    ? 0.0
+                                    : static_cast<double>(most.second) /
+                                          static_cast<double>(group.owned_ns));
+      }
+    }
+  }
 
   // The groups with their totals and all conditions of the rule over them.
   Result<Table> Ask(const Rule& rule,
                     const std::shared_ptr<const Claimed>& rows,
-                    const std::shared_ptr<const Groups>& groups,
+                    const std::shared_ptr<Groups>& groups,
                     const sql::QueryOptions& query) {
     const RowsOfGroups all{rows, groups, Asked(rule, *rows)};
+    FindMost(*rows, all.asked, *groups);
     std::vector<std::string> names = {"group_", "claimed_ns", "owned_ns"};
     std::vector<std::string> sums = {"group_", "claimed_ns", "owned_ns",
                                      "claims"};
@@ -756,7 +809,10 @@ class Run {
     return sql + " FROM g ORDER BY owned_ns DESC" + list;
   }
 
-  void AddFinding(const Rule& rule, const Table& table, size_t i) {
+  // `share_of`: of the time, what has the name that stands in a column.
+  template <class ShareOf>
+  void AddFinding(const Rule& rule, const Table& table, size_t i,
+                  const ShareOf& share_of) {
     Finding f;
     f.rule = &rule;
     const auto devices =
@@ -800,6 +856,8 @@ class Run {
       if (name == "gain") return f.gain_ns;
       if (name == "share") return f.share;
       if (const auto at = table.schema().Find(name)) return table.At(i, *at);
+      if (name.ends_with(kShareOf))
+        return share_of(name.substr(0, name.size() - kShareOf.size()));
       if (const auto fact = facts_.find(std::string(name));
           fact != facts_.end()) {
         if (const auto whole = ParseInt(fact->second)) return Value(*whole);

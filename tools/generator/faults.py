@@ -203,8 +203,9 @@ FAULTS = {
     "idle_device": Fault("train", ("device.idle_device",), 0.25, fixed=True,
                          no_gain=True),
     "uneven_devices": Fault("train", (), 0.6, fixed=True, decoy=True),
+    # Steps at a lower clock do differ.
     "clock_counter": Fault("train", ("device.clock_drop",), 0.15,
-                           measured=True),
+                           measured=True, also_ok=("trace.steps_unlike",)),
     "clock_steady": Fault("train", (), 0.2, fixed=True, decoy=True),
     "clock_idle": Fault("train", (), 1, fixed=True, decoy=True),
     "stray_device": Fault("train", (), 1, fixed=True, decoy=True),
@@ -277,12 +278,36 @@ FAULTS = {
     "few_micro_batches": Fault("job", ("pipeline.bubbles",), 1, fixed=True,
                                options=(("job", "pipeline"), ("micro", 1)),
                                also_ok=("comm.exposed_p2p",)),
+    # The same causes under other names, and names that are no causes.
+    "loop_work": Fault("train", ("host.other",), 3e5, measured=True),
+    "queued_batches": Fault("train", ("data.worker_starved",), 2e5,
+                            measured=True, least=0.03),
+    "compile_worker": Fault("train", ("compile.recompile",), 3e5,
+                            measured=True, also_ok=("trace.steps_unlike",)),
+    "trials": Fault("train", ("compile.autotune",), 3e4,
+                    also_ok=("trace.steps_unlike",)),
+    "tuning_lookup": Fault("train", (), 1, fixed=True, decoy=True),
+    "extra_copies": Fault("train", (), 1, fixed=True, decoy=True),
+    "custom_op": Fault("train", ("kernel.unmodelled",), 8e6, fixed=True,
+                       no_gain=True),
+    "device_swaps": Fault("train", ("copy.exposed_rest",), 8, whole=True,
+                          no_gain=True, untimed=True),
+    "fsdp_offload": Fault("train", ("copy.parameters",), 1e6),
+    "hooked_weights": Fault("train", ("copy.parameters",), 1e6),
+    "weights_by_module": Fault("train", ("copy.parameters",), 1e6),
+    "eager_drafts": Fault("serve", ("serve.no_graph",), 4000, least=0.03,
+                          also_ok=("kernel.low_grid",)),
+    "pipeline_late_host": Fault("job", ("rank.straggler_host",), 2e4,
+                                options=(("job", "pipeline"),),
+                                also_ok=LAUNCH + ("comm.exposed_p2p",
+                                                  "host.other")),
     "kv_copies": Fault("serve", ("serve.kv_copies",), 1, least=0.04, whole=True,
                        measured=True),
 }
 # The name in the plan, where it differs.
 PLAN_NAMES = {"serve_gc": "gc_pause", "serve_logging": "logging",
-              "serve_host_work": "host_work"}
+              "serve_host_work": "host_work",
+              "pipeline_late_host": "rank_late_host"}
 
 
 def damage(run, name, seed):

@@ -436,6 +436,7 @@ def layer_body(lab, plan, number):
 
     lab.labels["layer"] = number
     with lab.module("DecoderLayer", 120, number):
+        parameters(lab, plan)
         with lab.module("LayerNorm", 30, (number, "in")):
             norm(lab, t, h)
         with lab.module("Attention", 60, number):
@@ -534,6 +535,7 @@ def step_start(lab, plan, number):
         lab.range("user_annotation", "enumerate(DataLoader)#"
                   "_MultiProcessingDataLoaderIter.__next__",
                   size * (1 + 0.5 * lab.draw("starved")))
+    beside_names(lab, plan, number)
     if size := plan.size("pageable_batch"):
         with lab.op("aten::to", [(1,)]):
             with lab.op("aten::copy_", [(1,)]):
@@ -577,6 +579,61 @@ def step_start(lab, plan, number):
         lab.range("python_function",
                   "triton/runtime/autotuner.py(122): _bench",
                   plan.size("autotune"))
+
+
+def beside_names(lab, plan, number):
+    """Causes that other frameworks give other names, and those whose names
+    mislead: what waits around an act, and what is in a file called so."""
+    if size := plan.size("loop_work"):
+        with lab.frame("asyncio/runners.py(118): run"), \
+                lab.frame("asyncio/base_events.py(1922): _run_once"), \
+                lab.frame("asyncio/events.py(84): _run"):
+            with lab.op("aten::normal_", [(1 << 20,)], host_ns=100):
+                lab.busy(size)
+    if size := plan.size("queued_batches"):
+        with lab.frame("nvidia/dali/plugin/pytorch.py(194): __next__"), \
+                lab.frame("queue.py(171): get"), \
+                lab.frame("threading.py(320): wait"):
+            lab.range("python_function", "<built-in method acquire of "
+                      "_thread.lock object at 0x7f12>", size)
+    if number >= 2 and (size := plan.size("compile_worker")):
+        with lab.frame("torch/_inductor/async_compile.py(325): wait"), \
+                lab.frame("concurrent/futures/_base.py(451): result"):
+            lab.range("python_function", "<built-in method acquire of "
+                      "_thread.lock object at 0x7f12>", size)
+    if number >= 2 and (size := plan.size("trials")):
+        with lab.frame("triton/testing.py(96): do_bench"):
+            for trial in range(24):
+                lab.launch(Kernel(f"_paged_attn_fwd_{trial % 6}", int(size),
+                                  7, (1056, 1, 1), (256, 1, 1)))
+                if trial % 4 == 3:
+                    lab.device_sync()
+    if plan.size("tuning_lookup"):
+        for _ in range(36):
+            with lab.frame("flashinfer/autotuner.py(430): choose_one"):
+                lab.busy(2_000)
+    if plan.size("extra_copies"):
+        for _ in range(40 if number % 2 else 0):
+            lab.copy("HtoD", 4096, 13)
+    if size := plan.size("custom_op"):
+        with lab.op("acme::fused_trunk", [(plan.tokens, plan.hidden)]):
+            lab.launch(Kernel("acme_trunk_kernel", int(size), 7,
+                              (1056, 1, 1), (256, 1, 1)))
+    for _ in range(int(plan.size("device_swaps"))):
+        copy_on_device(lab, 64 << 20)
+
+
+def parameters(lab, plan):
+    """Weights that are kept on the host come before their layer needs them."""
+    if size := plan.size("fsdp_offload"):
+        with lab.annotation("FullyShardedDataParallel._pre_forward"):
+            with lab.op("aten::copy_", [(1,)]):
+                lab.copy("HtoD", int(size))
+    if size := plan.size("hooked_weights"):
+        with lab.frame("accelerate/hooks.py(340): pre_forward"):
+            lab.copy("HtoD", int(size))
+    if size := plan.size("weights_by_module"):
+        lab.copy("HtoD", int(size))
 
 
 def step_end(lab, plan, number):
@@ -887,6 +944,12 @@ def serve(plan, **options):
                     with lab.annotation("draft 4 tokens"):
                         for _ in range(int(drafts)):
                             product(lab, 256, h, h)
+                if plan.size("eager_drafts"):
+                    with lab.frame("medusa/heads.py(61): propose"):
+                        for _ in range(40):
+                            with lab.module("MedusaHead", 61, 0):
+                                lab.busy(plan.size("eager_drafts"))
+                                product(lab, 64, 512, 512)
                 accepted = 0.05 if plan.size("poor_drafts") else 3.2
                 with lab.annotation(f"verify drafted=4 accepted={accepted}") \
                         if drafts else contextlib.nullcontext():

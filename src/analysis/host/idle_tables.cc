@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "analysis/common/lost_work.h"
 #include "analysis/common/stats.h"
 #include "analysis/host/launch_annotations.h"
 #include "analysis/host/steady.h"
@@ -684,11 +685,14 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   int64_t unexplained = 0;
   for (const IdleSum& sum : idle.devices)
     unexplained += sum.times[static_cast<size_t>(Cause::kSubmittedWait)];
-  // Above this share of the idle time records are likely to be missing; below
-  // this share of all time nobody misses them.
+  // Above this share of the idle time, and where launches lack their work,
+  // records are likely to be missing; below this share of all time nobody
+  // misses them. A wait alone proves nothing: what it waits for may not be
+  // recorded.
   constexpr int64_t kMissingPercent = 20;
   constexpr int64_t kWorthPercent = 1;
-  if (unexplained * 100 > total * kMissingPercent &&
+  if (FindLaunchesWithoutWork(model.context().tree).without > 0 &&
+      unexplained * 100 > total * kMissingPercent &&
       unexplained * 100 > span * kWorthPercent) {
     notes.push_back(MakeNote(
         Severity::kWarning, "device_records_missing",

@@ -99,6 +99,13 @@ class Overview {
     LAMINA_ASSIGN(const auto* const idle, context_.Get<host::Idle>());
     idle_causes_ = host::LargestCauses(*model, *idle);
     idle_gaps_ = idle->gaps.size();
+    int64_t idle_ns = 0, held_ns = 0;
+    for (const host::IdleSum& sum : idle->devices) {
+      idle_ns += sum.idle_ns();
+      held_ns += sum.times[static_cast<size_t>(host::Cause::kHostBound)] +
+                 sum.times[static_cast<size_t>(host::Cause::kLaunchOverhead)];
+    }
+    host_holds_ = 2 * held_ns >= idle_ns;
     return {};
   }
 
@@ -327,12 +334,15 @@ class Overview {
     if (small > large) {
       // Who records no launch cannot blame the host for it.
       const bool launches = !context_.tree.launched().empty();
-      note.id = launches ? "launch_bound" : "idle";
+      // Nor do short gaps alone: the causes decide.
+      const bool host = launches && host_holds_;
+      note.id = host ? "launch_bound" : "idle";
       text += fmt::format(
-          ", most of it in {} under 100 us between kernels: {}. {}.",
+          ", most of it in {} under 100 us between kernels{}. {}.",
           Counted(small_count, "gap"),
-          launches ? "the host launches too slowly"
-                   : "the trace records no launches, so why is unknown",
+          host       ? ": the host launches too slowly"
+          : launches ? ""
+                     : ": the trace records no launches, so why is unknown",
           Capital(LargestFamily()));
       return;
     }
@@ -585,6 +595,7 @@ class Overview {
   std::string_view device_word_ = "GPU";
   MeanTimeline mean_;
   std::vector<Interval> gaps_;  // of each device in the window of all
+  bool host_holds_ = true;      // it has half of the idle time, or who knows
   std::string idle_causes_;     // empty: not asked for, or none
   size_t idle_gaps_ = 0;        // that they are of
   size_t largest_family_ = 0;
