@@ -134,6 +134,8 @@ class Run {
     out_.owned_idle_ns = ledger_->owned_idle_ns();
     for (const Refusal& refusal : ledger_->refusals()) {
       const auto& all = out_.rules->rules();
+      // What takes the rest loses to everybody.
+      if (!all[refusal.loser].open.empty()) continue;
       out_.overlaps.push_back(
           {{all[refusal.winner].id, all[refusal.loser].id}, refusal.ns});
     }

@@ -129,12 +129,19 @@ StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,
   StackSum sum;
   std::map<uint32_t, size_t> per_pass;
   size_t exact = 0;
+  int64_t known_ns = 0;  // of what layers of a network are made of
   for (size_t l = 0; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     if (layer.stack != index) continue;
     ++sum.layers;
     exact += layer.exact;
     sum.ns += layers[l].kernel_ns;
+    const auto& parts = layers[l].parts;
+    for (int p = 0; p < kParts; ++p) {
+      const auto part = static_cast<Part>(p);
+      if (part != Part::kOther && part != Part::kCommunication)
+        known_ns += parts[static_cast<size_t>(p)];
+    }
     ++per_pass[layer.pass];
   }
   if (sum.layers == 0) return sum;
@@ -152,7 +159,8 @@ StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,
   const bool clean =
       10 * static_cast<size_t>(all_exact) >= 9 * model.layers.size();
   const StackInfo& stack = model.stacks[index];
-  sum.confidence = stack.by_names                                 ? "low"
+  // A loop of kernels of which nothing is known is any program's loop.
+  sum.confidence = stack.by_names || known_ns == 0                ? "low"
                    : stack.boundary == "module"                   ? "certain"
                    : sum.exactness >= 0.9 && spread == 0 && clean ? "high"
                    : sum.exactness >= 0.5 || spread <= 1          ? "medium"

@@ -64,6 +64,30 @@ bool Related(const tree::Modules& modules, uint32_t path,
   return false;
 }
 
+// A model of one layer has no other to be like: its class says that it is one,
+// and what it is made of.
+bool IsOneLayer(const Trace& trace, const tree::Modules& modules,
+                uint32_t path) {
+  const auto class_of = [&](uint32_t p) {
+    return std::string(
+        tree::Modules::ClassName(trace.strings[modules.paths()[p].name]));
+  };
+  const std::string own = class_of(path);
+  if (!own.ends_with("Layer") && !own.ends_with("Block")) return false;
+  bool norm = false, mixer = false;
+  for (uint32_t i = 0; i < modules.paths().size(); ++i) {
+    if (modules.paths()[i].parent.value != path ||
+        !modules.paths()[i].parent.valid())
+      continue;
+    const std::string child = class_of(i);
+    norm |= child.find("Norm") != child.npos;
+    mixer |= child.find("Attention") != child.npos ||
+             child.find("Attn") != child.npos ||
+             child.find("Mixer") != child.npos;
+  }
+  return norm && mixer;
+}
+
 }  // namespace
 
 ModuleStacks FindModuleStacks(const Context& context, size_t min_layers) {
@@ -126,7 +150,10 @@ ModuleStacks FindModuleStacks(const Context& context, size_t min_layers) {
   };
   std::vector<Candidate> candidates;
   for (const auto& [key, members] : sets) {
-    if (members.size() < min_layers) continue;
+    const bool one = members.size() == 1 &&
+                     IsOneLayer(trace, modules, members[0]) &&
+                     modules.paths()[members[0]].calls >= min_layers;
+    if (members.size() < min_layers && !one) continue;
     Candidate candidate{&key, &members};
     size_t count = 0;
     size_t calls = 0;
@@ -141,7 +168,7 @@ ModuleStacks FindModuleStacks(const Context& context, size_t min_layers) {
     if (2 * only_convolve >= members.size()) continue;
     // A few kernels are a part of a layer, not one.
     if (candidate.time > 0 && count >= kMinKernels * calls &&
-        SameStructure(members, first))
+        (one || SameStructure(members, first)))
       candidates.push_back(candidate);
   }
   std::stable_sort(
