@@ -146,6 +146,7 @@ std::string ToSarif(const Diagnosis& d,
                      {"help", {{"text", help}}}});
   }
   for (const Finding& f : d.findings) {
+    if (f.open_ns > 0) continue;  // nothing to mend
     if (f.small) continue;
     const char* const level = f.severity == "high" || f.severity == "blocker"
                                   ? "error"

@@ -131,9 +131,14 @@ void SortByWorth(std::vector<Note>& notes) {
 }  // namespace
 
 std::string Headline(const Diagnosis& d) {
-  const auto shown = static_cast<uint64_t>(std::count_if(
-      d.findings.begin(), d.findings.end(),
-      [](const Finding& f) { return !f.small && !f.suppressed; }));
+  const auto shown = static_cast<uint64_t>(
+      std::count_if(d.findings.begin(), d.findings.end(), [](const Finding& f) {
+        return !f.small && !f.suppressed && f.open_ns == 0;
+      }));
+  const auto open = static_cast<uint64_t>(
+      std::count_if(d.findings.begin(), d.findings.end(), [](const Finding& f) {
+        return !f.small && !f.suppressed && f.open_ns > 0;
+      }));
   const size_t looked = static_cast<size_t>(
       std::count_if(d.runs.begin(), d.runs.end(), [](const RuleRun& run) {
         return run.state != State::kAbstained && run.state != State::kFailed;
@@ -141,6 +146,12 @@ std::string Headline(const Diagnosis& d) {
   if (looked == 0) {
     return "No rule could look at this recording: nothing is known of its "
            "problems.";
+  }
+  if (shown == 0 && open > 0) {
+    return fmt::format(
+        "{} looked and found no cause of which the gain is known; {} without "
+        "one, of a window of {}.",
+        Counted(looked, "rule"), Counted(open, "line"), HumanTime(d.window_ns));
   }
   if (shown == 0) {
     return fmt::format("{} looked and found nothing above 1 % of {}.",
@@ -229,7 +240,9 @@ ResultSet Tables(const Diagnosis& d) {
         f.gain_kind() == "none" && f.open_ns == 0 ? Severity::kWarning
                                                   : Severity::kOpportunity,
         f.rule->id,
-        f.what + " Fix (" + f.fixes[0]->layer + "): " + f.fixes[0]->text,
+        f.open_ns > 0
+            ? f.what
+            : f.what + " Fix (" + f.fixes[0]->layer + "): " + f.fixes[0]->text,
         {{"findings", "id", f.id, f.events}});
     if (note.severity == Severity::kOpportunity) {
       note.worth_ns = f.worth_ns();
