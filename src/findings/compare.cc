@@ -60,8 +60,11 @@ struct Pair {
   const Finding* b = nullptr;
 };
 
-// Small findings stand for none.
-bool Counts(const Finding* f) { return f != nullptr && !f->small; }
+// Small findings stand for none, and so do lines of time that nothing explains:
+// there is nothing in them that could be fixed.
+bool Counts(const Finding* f) {
+  return f != nullptr && !f->small && (f->gain_ns > 0 || f->open_ns == 0);
+}
 
 std::string_view ChangeOf(const Pair& pair, const Diagnosis& first,
                           const Diagnosis& second) {

@@ -388,7 +388,8 @@ def check_rules(checks, folder):
     checks.equal("rules that are switched off do not run", (
         [r["rule"] for r in document["rules_run"]
          if r["rule"] in ("host.other", "trace.too_short")],
-        document["findings"]), ([], []))
+        [f["rule"] for f in document["findings"] if f["open_ns"] == 0]),
+        ([], []))
     file.write_text(good.replace("    title", "    abstain: [{if: \"NOT EXISTS"
                                  " (SELECT 1 FROM counter)\", reason: no "
                                  "clock, hint: record it}]\n    title", 1))
@@ -460,7 +461,9 @@ KNOWN = {
     "queue-length.json.gz": {
         "host.sync_scalar": None, "host.launch_bound": None,
         "comm.exposed_p2p": (150e6, 171.5e6),
-        "trace.missing_device_records": (500e6, 700e6)},
+        # Waiting alone is no proof that records are missing.
+        "trace.missing_device_records": None,
+        "device.idle_rest": (500e6, 800e6)},
     "nccl-fields.json.gz": {"comm.grad_copies": (70e6, 110e6)},
     "h100-falconsai-vit.json.gz": {"host.launch_bound": (4e6, 30e6)},
     "alexnet.json.gz": {"trace.cold_start": (12.7e9, 12.9e9)},

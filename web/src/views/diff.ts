@@ -162,18 +162,38 @@ function drawSection(app: App, section: Section, least: number,
     : causeList(app, id, section.title, ["A", "B"], shown, csv));
 }
 
+// A unit of each side and its change, by phase.
+function unitCards(app: App): HTMLElement[] {
+  const table = app.model.table("diff_verdict");
+  if (!table) return [];
+  const [first, second] = isSwapped(app) ? ["b", "a"] : ["a", "b"];
+  return Array.from({ length: table.rows }, (_, row) => row)
+    .filter((row) => table.num(row, "mean_a_us") > 0)
+    .map((row) => {
+      const a = table.num(row, `mean_${first}_us`);
+      const b = table.num(row, `mean_${second}_us`);
+      return h("div", { class: "card" }, h("b", {}, app.link(
+        `${time(b)} against ${time(a)}`, app.rowsHref("diff_verdict"))),
+        h("span", {}, `a unit of ${clean(table.str(row, "scope"), 40)}, ` +
+          percent(b - a, a)));
+    });
+}
+
 export const diffView: View = {
   id: "diff",
   title: "Diff",
   filtered: false,
   missing: (model) => model.hasTable("diff_totals") ? null
     : "One trace; lamina diff A B --format html compares two.",
-  needs: () => ["diff_totals", "diff_causes", "diff_ops", "diff_kernels",
-                "diff_by", "diff_calls", "diff_moved"],
+  needs: () => ["diff_verdict", "diff_totals", "diff_causes", "diff_ops",
+                "diff_kernels", "diff_by", "diff_calls", "diff_moved"],
   draw(app, root) {
     const table = app.model.table("diff_totals")!;
     const { a, b } = totals(app, table);
     root.append(...drawVerdicts(app));
+    const units = unitCards(app);
+    if (units.length > 0)
+      root.append(h("div", { class: "cards" }, ...units));
     root.append(h("div", { class: "cards" },
       ...(["a", "b"] as const).map((side) => {
         const row = table.rowWhere("side", isSwapped(app)
