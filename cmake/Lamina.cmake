@@ -73,12 +73,12 @@ set(LAMINA_FAST_FOLDERS base table result trace ingest snapshot tree sql memory
   emit analysis/common analysis/host analysis/kernels analysis/path)
 # Files of those folders that a portable program compiles for size as well.
 set(LAMINA_SMALL_FILES
-  "base/(document|files_below|zip)" "ingest/ingest" "ingest/common/database"
-  "ingest/xplane/(hlo|programs|xplane)" "ingest/nsys/(nsys|export_facts)"
-  "ingest/(kineto/kineto|rpd/rpd|rocprof_csv/rocprof_csv|rocpd/run_tables)"
+  "base/(document|opened|zip)" "ingest/ingest" "ingest/common/database"
+  "ingest/xplane/(hlo|xplane)" "ingest/nsys/(nsys|export_facts)"
+  "ingest/kineto/kineto"
   "snapshot/cache" "sql/(database|export|result_tables|source)"
   "memory/(diff|questions|schemas|.*tables)" "emit/chrome/(filter|merge)"
-  "emit/perfetto/(lanes|packets)"
+  "emit/perfetto/packets"
   "analysis/host/(.*counters|sequences|.*tables|ranges|transfers)"
   "analysis/path/(joined|spec|.*tables)")
 

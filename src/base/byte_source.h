@@ -99,4 +99,67 @@ Result<std::string> ReadRange(const std::string& path, uint64_t offset,
 
 Packing DetectPacking(std::string_view head);
 
+// Packed bytes as a ByteSource of what is in them. What is wrong inside ends
+// the data early and is told by damage().
+
+// gzip, several members joined; zero bytes may follow the last one.
+std::unique_ptr<ByteSource> UnpackGzip(std::unique_ptr<ByteSource> stored);
+// Deflate data without a frame of its own, as in a zip member.
+std::unique_ptr<ByteSource> UnpackDeflate(std::unique_ptr<ByteSource> stored);
+// Frames that ask for a window above 128 MB are refused: bounded memory.
+std::unique_ptr<ByteSource> UnpackZstd(std::unique_ptr<ByteSource> stored);
+
+// A file of the zip archive in the open file `fd`, which stays the caller's, or
+// in `bytes`, which must stay; `name` is that of the archive. Null when the
+// list of files at its end is missing or damaged. Errors: no file in it, one
+// that cannot be opened (a password).
+Result<std::unique_ptr<ByteSource>> OpenZipFile(const std::string& name,
+                                                int fd);
+Result<std::unique_ptr<ByteSource>> OpenZipBytes(const std::string& name,
+                                                 std::string_view bytes);
+
+// The bytes of an input that are read and not yet used, to look at in place
+// before using them. The offset of every byte in the unpacked input is known.
+
+class ByteWindow {
+ public:
+  explicit ByteWindow(ByteSource* source) : source_(*source) {}
+
+  // What stands in the window; valid until the window changes.
+  std::string_view text() const {
+    return {bytes_.data() + begin_, bytes_.size() - begin_};
+  }
+  // Of text()[0] in the unpacked input.
+  uint64_t offset() const { return offset_; }
+  // Nothing follows text().
+  bool at_end() const { return at_end_; }
+  // Nothing is left at all.
+  bool empty() const { return at_end_ && text().empty(); }
+  const ByteSource& source() const { return source_; }
+
+  // Reads up to `bytes` more behind text(); false when there are none.
+  Result<bool> Fill(size_t bytes);
+  // Drops the first bytes of text().
+  void Consume(size_t bytes);
+  // Gives up the rest of the input.
+  void Close();
+
+  // For a caller with a buffer of its own, which saves a copy of every byte:
+  // moves text() and then what follows it to `to`; fewer bytes than `size`
+  // only at the end.
+  Result<size_t> Take(char* to, size_t size);
+  // Returns the last of the bytes that Take() moved.
+  void PutBack(std::string_view rest);
+
+ private:
+  // Fewer bytes than `size` only at the end; does not move the offset.
+  Result<size_t> ReadFully(char* to, size_t size);
+
+  ByteSource& source_;
+  std::vector<char> bytes_;
+  size_t begin_ = 0;  // of text() in bytes_
+  uint64_t offset_ = 0;
+  bool at_end_ = false;
+};
+
 }  // namespace lamina

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "base/decimal.h"
 
 #include <array>
@@ -9,9 +10,11 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "base/counted.h"
 #include "base/text.h"
 
 namespace lamina {
+
 namespace {
 
 // value = digits * 10^exponent, digits without leading zeros, at most 25
@@ -272,6 +275,13 @@ std::string GroupDigits(int64_t value) {
     out += digits[i];
   }
   return out;
+}
+
+std::string Counted(uint64_t count, std::string_view noun,
+                    std::string_view plural) {
+  std::string out = GroupDigits(static_cast<int64_t>(count)) + " ";
+  if (count == 1) return out.append(noun);
+  return plural.empty() ? out.append(noun) + "s" : out.append(plural);
 }
 
 }  // namespace lamina

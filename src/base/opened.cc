@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "base/opened.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <linux/openat2.h>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
 
-#include "base/beneath.h"
-#include "base/files_below.h"
 #include "base/status.h"
 #include "base/text.h"
 
 namespace lamina {
+
 namespace {
 
 // Device, inode, and the time when it was made: the number of a file that was
@@ -247,6 +255,181 @@ void ForgetInput(const std::string& path) {
   const std::lock_guard lock(known.mutex);
   known.files.erase(*file);
   known.first.erase(RealPath(path));
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is really there first, then link by link in order of names: a file
+// keeps the name that needs no link, and no folder is entered twice.
+class Walk {
+ public:
+  explicit Walk(int most_depth) : most_depth_(most_depth) {}
+
+  std::vector<std::string> Run(const std::string& folder) {
+    Enter(folder, 0);
+    // Links that are found behind links join the end of the list.
+    for (size_t i = 0; i < links_.size(); ++i) {
+      const auto [path, depth] = links_[i];
+      Take(path, depth);
+    }
+    std::sort(files_.begin(), files_.end());
+    return std::move(files_);
+  }
+
+ private:
+  // True the first time that a file or folder is met.
+  bool IsNew(const struct stat& info) {
+    return seen_.emplace(info.st_dev, info.st_ino).second;
+  }
+
+  void Take(const std::string& path, int depth) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return;
+    if (S_ISDIR(info.st_mode)) {
+      if (depth <= most_depth_) Enter(path, depth);
+    } else if (S_ISREG(info.st_mode) && IsNew(info)) {
+      files_.push_back(path);
+    }
+  }
+
+  void Enter(const std::string& folder, int depth) {
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) != 0 || !IsNew(info)) return;
+    std::vector<std::string> inside;
+    std::vector<std::pair<std::string, int>> links;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end;
+         it.increment(error)) {
+      const std::string path = it->path().string();
+      std::error_code ignored;
+      if (it->is_symlink(ignored)) {
+        links.emplace_back(path, depth + 1);
+      } else {
+        inside.push_back(path);
+      }
+    }
+    std::sort(inside.begin(), inside.end());
+    std::sort(links.begin(), links.end());
+    links_.insert(links_.end(), links.begin(), links.end());
+    for (const std::string& path : inside) Take(path, depth + 1);
+  }
+
+  int most_depth_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
+  std::vector<std::string> files_;
+  std::vector<std::pair<std::string, int>> links_;
+};
+
+}  // namespace
+
+std::vector<std::string> FilesBelow(const std::string& folder, int most_depth) {
+  return Walk(most_depth).Run(folder);
+}
+
+namespace {
+
+// What stands there, for looking at alone.
+constexpr int kLook = O_PATH | O_CLOEXEC;
+
+// Opens what is held, when it is a regular file.
+Descriptor Regular(const Descriptor& held) {
+  struct stat info {};
+  if (!held.open() || ::fstat(held.get(), &info) != 0) return Descriptor();
+  if (!S_ISREG(info.st_mode)) {
+    errno = S_ISLNK(info.st_mode) ? ELOOP : EINVAL;
+    return Descriptor();
+  }
+  // No wait for whoever holds a lease on it.
+  const std::string name = "/proc/self/fd/" + std::to_string(held.get());
+  return Descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
+}  // namespace
+
+Descriptor HoldFolder(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+Descriptor HoldBeneath(const Descriptor& folder, const std::string& name) {
+  open_how how{};
+  how.flags = kLook;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  // EAGAIN: something on the way was renamed meanwhile.
+  constexpr int kTries = 100;
+  long got = -1;
+  for (int i = 0; i < kTries; ++i) {
+    got = ::syscall(SYS_openat2, folder.get(), name.c_str(), &how, sizeof(how));
+    if (got >= 0 || (errno != EAGAIN && errno != EINTR)) break;
+  }
+  // Before Linux 5.6, or where a sandbox does not know it.
+  if (got < 0 && (errno == ENOSYS || errno == EPERM))
+    return HoldByParts(folder, name);
+  Descriptor held(static_cast<int>(got));
+  struct stat info {};
+  if (held.open() && ::fstat(held.get(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    errno = ELOOP;
+    return Descriptor();
+  }
+  return held;
+}
+
+Descriptor OpenBeneath(const Descriptor& folder, const std::string& name) {
+  return Regular(HoldBeneath(folder, name));
+}
+
+Descriptor OpenByParts(const Descriptor& folder, const std::string& name) {
+  return Regular(HoldByParts(folder, name));
+}
+
+Descriptor HoldByParts(const Descriptor& folder, const std::string& name) {
+  std::string_view rest = name;
+  Descriptor at;
+  int from = folder.get();
+  while (true) {
+    const std::string part(TakeUntil(rest, '/'));
+    if (part.empty() || part == "." || part == "..") {
+      errno = EXDEV;
+      return Descriptor();
+    }
+    // The link itself where one stands. A folder need not be readable.
+    Descriptor next(::openat(from, part.c_str(), kLook | O_NOFOLLOW));
+    struct stat info {};
+    if (!next.open() || ::fstat(next.get(), &info) != 0) return Descriptor();
+    if (S_ISLNK(info.st_mode)) {
+      errno = ELOOP;
+      return Descriptor();
+    }
+    if (rest.empty()) return next;
+    at = std::move(next);
+    from = at.get();
+  }
+}
+
+std::string WhyNotOpened(int number) {
+  switch (number) {
+    case ELOOP:
+      return "a link has taken its place, which is not followed";
+    case EXDEV:
+      return "it lies outside of the folders that may be read";
+    case EACCES:
+    case EPERM:
+      return "it may not be read";
+    case EINVAL:
+      return "it is no regular file any more";
+    case ENOENT:
+      return "the file is not there any more";
+    case ENOTDIR:
+      return "its folder is none any more";
+    case EMFILE:
+    case ENFILE:
+      return "too many files are open: close some traces";
+    case EAGAIN:
+      return "something else is changing it: open it again";
+    default:
+      return std::string("it cannot be opened: ") + std::strerror(number);
+  }
 }
 
 }  // namespace lamina

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files this process reads, however they were named or found: no output
-// may replace one of them, for a trace cannot be recorded again.
+// Files by their names: which files this process reads, so that no output may
+// replace one of them (a trace cannot be recorded again); the files below a
+// folder, each once; and files of a folder that is held open, never what a link
+// there leads to.
 #pragma once
 
 #include <string>
@@ -12,6 +14,9 @@
 #include "lamina/status.h"
 
 namespace lamina {
+
+// Which files this process reads, however they were named or found: no output
+// may replace one of them, for a trace cannot be recorded again.
 
 // The open file `fd`, or the file `path`, is an input. What is no regular file
 // is not kept.
@@ -71,5 +76,38 @@ bool IsSame(const struct stat& a, const struct stat& b);
 
 bool IsInput(int fd);
 bool IsInput(const std::string& path);
+
+// The files of a folder and of the folders below it.
+
+// Regular files, each once whatever links lead to it or around: by device and
+// inode, under the name without links where it has one, else under the first
+// in order of names. Folders that cannot be read are passed over. Names begin
+// with `folder`; they are sorted. `most_depth`: 0 for the folder alone.
+std::vector<std::string> FilesBelow(const std::string& folder,
+                                    int most_depth = 64);
+
+// Files of a folder that is held open: what stands under a name now, and never
+// what a link there leads to, whoever changes names meanwhile.
+
+// A folder, which is meant from now on wherever its name leads; not open, and
+// errno, when there is none.
+Descriptor HoldFolder(const std::string& path);
+
+// The file or folder `name` below it, to be looked at alone: who opens
+// /proc/self/fd/N reads this one. Errors as of OpenBeneath.
+Descriptor HoldBeneath(const Descriptor& folder, const std::string& name);
+
+// The regular file `name` ("a/b.json") below a folder, for reading; not open,
+// and errno, when there is none: ELOOP where a link stands, EXDEV for a name
+// that leads out, EINVAL for what is no regular file. Nothing else is opened:
+// devices and pipes notice that.
+Descriptor OpenBeneath(const Descriptor& folder, const std::string& name);
+
+// The same for kernels that cannot do it at once, one folder after the other.
+Descriptor HoldByParts(const Descriptor& folder, const std::string& name);
+Descriptor OpenByParts(const Descriptor& folder, const std::string& name);
+
+// What to tell of that errno, for people.
+std::string WhyNotOpened(int number);
 
 }  // namespace lamina

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zip.h>
 
-#include "base/unpack.h"
+#include "base/byte_source.h"
 
 namespace lamina {
 namespace {

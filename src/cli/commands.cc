@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "cli/commands.h"
 
+#include <cstdio>
+#include <ctime>
+#include <fmt/core.h>
+
+#include "base/counted.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "cli/manual.h"
 #include "emit/perfetto/trace_writer.h"
+#include "lamina/version.h"
+#include "rules/document.h"
+#include "snapshot/cache.h"
 
 namespace lamina::cli {
+
 namespace {
 
 // Options that name the same file as -o.
@@ -135,6 +148,174 @@ std::span<const CommandInfo> Commands(std::span<const CommandInfo> fronts) {
     return out;
   }();
   return commands;
+}
+
+// lamina cache: the traces that are kept so that they open fast.
+
+namespace {
+
+std::string DateOf(int64_t seconds) {
+  const auto time = static_cast<time_t>(seconds);
+  struct tm utc {};
+  gmtime_r(&time, &utc);
+  char text[32];
+  const size_t size = std::strftime(text, sizeof(text), "%FT%TZ", &utc);
+  return {text, size};
+}
+
+Table ListOf(const snapshot::Cache& cache) {
+  Table table(
+      {"cache",
+       "Traces that are kept, the one used last first.",
+       {{"input", ColumnType::kText, "File that was read."},
+        {"state", ColumnType::kText,
+         "current; other build: of another lamina; changed or gone: the input "
+         "is; damaged. Of the last three nothing will be opened."},
+        {"bytes", ColumnType::kInt, "Size in the cache."},
+        {"used", ColumnType::kText, "Last use, to the hour, in UTC."},
+        {"file", ColumnType::kText, "Name in the cache.", Shown::kHidden}}});
+  for (const snapshot::Kept& kept : cache.List())
+    table.Add(kept.input, kept.state, kept.bytes, DateOf(kept.used_s),
+              kept.file);
+  return table;
+}
+
+Result<int> RunCache(const std::string& what, Common& common) {
+  const snapshot::Cache cache(&common.asker.times);
+  if (cache.folder().empty()) {
+    return Fail(UsageError("there is no folder for a cache",
+                           "set XDG_CACHE_HOME or LAMINA_CACHE_DIR to a path "
+                           "from the root"));
+  }
+  if (what == "path") {
+    fmt::print("{}\n", EscapeTerminal(cache.folder()));
+    return kFine;
+  }
+  if (what == "list") {
+    Document document;
+    document.command = "cache";
+    document.result.tables.push_back(ListOf(cache));
+    LAMINA_TRY(Write(document, common));
+    return kFine;
+  }
+  uint64_t removed = 0;
+  if (what == "prune") {
+    removed = cache.Prune();
+  } else {
+    LAMINA_ASSIGN(removed, cache.Clear());
+  }
+  fmt::print("{} removed\n", Counted(removed, "file"));
+  return kFine;
+}
+
+Run Add(questions::Description& args, Common& common) {
+  auto what = std::make_shared<std::string>();
+  args.Add("what", *what,
+           "path: prints the folder; list: what is in it; prune: removes what "
+           "is of no more use, and the oldest above the limit; clear: removes "
+           "all of it")
+      .Required()
+      .OneOf({"path", "list", "prune", "clear"});
+  common.AddTo(args);
+  return [what, &common] { return RunCache(*what, common); };
+}
+
+}  // namespace
+
+CommandInfo CacheCommand() {
+  return OwnCommand("cache", "Traces that are kept so that they open fast",
+                    "lamina cache list", &Add);
+}
+
+namespace {
+
+using Fronts = std::span<const CommandInfo>;
+
+void PrintTiming(const Common& common) {
+  for (const StageTimes::Stage& stage : common.asker.times.stages()) {
+    std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(), stage.seconds);
+  }
+  for (const auto& [name, text] : common.asker.times.notes()) {
+    std::fprintf(stderr, "%-12s %s\n", name.c_str(),
+                 EscapeTerminal(text).c_str());
+  }
+  std::fprintf(stderr, "%-12s %s\n", "peak memory",
+               HumanBytes(static_cast<double>(PeakMemoryBytes())).c_str());
+}
+
+// An unknown command: names the nearest one.
+int UnknownCommand(const std::string& word, Fronts fronts) {
+  std::vector<std::string_view> names;
+  for (const CommandInfo& command : Commands(fronts))
+    names.push_back(command.name);
+  std::string message = "unknown command '" + EscapeTerminal(word) + "'";
+  const std::string_view near = rules::Nearest(word, names);
+  if (!near.empty()) message += "; did you mean '" + std::string(near) + "'?";
+  std::fprintf(stderr, "lamina: error: %s\n", message.c_str());
+  return kUsage;
+}
+
+bool IsCommand(std::string_view word, Fronts fronts) {
+  for (const CommandInfo& command : Commands(fronts)) {
+    if (word == command.name) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv, const std::string& version,
+               Fronts fronts) {
+  CommandLine line("Where did my GPU time go, and what do I change next?",
+                   version);
+  Common common;
+  Run run;
+  // Those of the others would only take memory (0.6 MiB).
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  for (const CommandInfo& command : Commands(fronts)) {
+    if (!IsCommand(first, fronts) || first == command.name)
+      AddCommand(line.root(), command, common, run);
+  }
+  // For those who install: `lamina --manual FOLDER` writes what man and the
+  // completion of shells read.
+  if (argc == 3 && std::string_view(argv[1]) == "--manual") {
+    const Status status =
+        WriteManual(line.Describe(), std::string(Version()), argv[2]);
+    if (status) return kFine;
+    PrintError(status.error());
+    return ExitStatusOf(status.error());
+  }
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const size_t at = !words.empty() && words[0] == "help" ? 1 : 0;
+  if (at < words.size() && !words[at].starts_with('-') &&
+      !IsCommand(words[at], fronts))
+    return UnknownCommand(words[at], fronts);
+  if (at == 1 && words.size() > 1) {
+    const DescribedCommand program = line.Describe();
+    const std::vector<std::string> named(words.begin() + 1, words.end());
+    if (const DescribedCommand* command = FindCommand(program, named)) {
+      std::fputs(TextPage(*command, OutputWidth()).c_str(), stdout);
+      return kFine;
+    }
+  }
+  if (const std::optional<int> ended = line.Parse(std::move(words)))
+    return *ended;
+  if (!run) {
+    std::fputs(line.Help().c_str(), stdout);
+    return kFine;
+  }
+  common.words = questions::CommandWords(line.Given());
+  using questions::KeepInputs;
+  Status kept = KeepInputs("-o", common.output, common.words.inputs());
+  if (kept) kept = KeepInputs("-o", common.output, common.asker.captures);
+  if (kept) kept = common.Prepare();
+  const Result<int> status = kept ? run() : Fail(kept.error());
+  if (common.timing && !common.asker.quiet) PrintTiming(common);
+  if (status) return *status;
+  // Where it says nothing another process does.
+  if (!status.error().what.empty())
+    PrintError(WithNames(status.error(), OptionNames));
+  return ExitStatusOf(status.error());
 }
 
 }  // namespace lamina::cli

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "dist/channel.h"
 
+#include <string>
+
 #include "base/parallel.h"
+#include "base/plugin.h"
 
 namespace lamina::dist {
+
 namespace {
 
 class LocalChannel : public Channel {
@@ -36,6 +41,26 @@ std::string Broadcast(Channel& channel, const std::string& text) {
 std::vector<std::string> Share(Channel& channel, const std::string& text) {
   return channel.Exchange(
       std::vector<std::string>(static_cast<size_t>(channel.size()), text));
+}
+
+Result<std::unique_ptr<Channel>> OpenMpiChannel() {
+  // Parts of Open MPI look for its symbols among those of everyone.
+  const auto entry =
+      LoadPlugin(kMpiPluginFile, kMpiPluginEntry, "lamina-mpi", true);
+  if (!entry) {
+    return Fail(UsageError("⟨engine⟩ mpi: " + entry.error(),
+                           "build lamina where MPI is installed "
+                           "(libopenmpi-dev), or use ⟨engine⟩ files"));
+  }
+  using Entry = Channel* (*)(int);
+  std::unique_ptr<Channel> channel(
+      reinterpret_cast<Entry>(*entry)(kMpiPluginInterface));
+  if (channel == nullptr) {
+    return Fail(UsageError(std::string("⟨engine⟩ mpi: ") + kMpiPluginFile +
+                               " is of another version",
+                           "build the program and the plug-in together"));
+  }
+  return channel;
 }
 
 }  // namespace lamina::dist

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+
 namespace lamina::dist {
 
 class Channel {
@@ -38,5 +40,19 @@ std::unique_ptr<Channel> MakeLocalChannel();
 std::string Broadcast(Channel& channel, const std::string& text);
 // What every process has, in the order of their numbers, everywhere.
 std::vector<std::string> Share(Channel& channel, const std::string& text);
+
+// How the program finds MPI: as a plug-in beside it, so that it starts where no
+// libmpi is.
+
+// Raised when Channel changes.
+inline constexpr int kMpiPluginInterface = 1;
+inline constexpr const char* kMpiPluginFile = "lamina_mpi.so";
+// The plug-in defines: extern "C" Channel* LaminaOpenMpi(int interface); null
+// for an interface that it does not have.
+inline constexpr const char* kMpiPluginEntry = "LaminaOpenMpi";
+
+// Loads the plug-in and joins the MPI job. Errors: no plug-in beside the
+// program or in ../lib/lamina, no MPI, a plug-in of another version.
+Result<std::unique_ptr<Channel>> OpenMpiChannel();
 
 }  // namespace lamina::dist

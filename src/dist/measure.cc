@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "dist/measure.h"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "analysis/common/stats.h"
 #include "base/decimal.h"
+#include "dist/archive.h"
 
 namespace lamina::dist {
+
 namespace {
 
 using analysis::CollectiveElementBytes;
@@ -335,6 +340,156 @@ Measured Measure(const JoinedGroup& group, const Clocks& clocks) {
   for (const LostCall& lost : group.lost) {
     const MeasuredCall& call = out.calls[lost.call];
     out.lost.push_back({0, call.sequence, call.kind, lost.rank, lost.inside});
+  }
+  return out;
+}
+
+// Fits and measured results between processes of one run; never in files, so
+// there is no version.
+
+// Found by argument, so in no unnamed namespace.
+template <class Archive>
+static void Fields(Archive& a, MeasuredMember& x) {
+  a(x.rank, x.call, x.previous, x.step, x.start_ns, x.dur_ns, x.wait_ns,
+    x.in_bytes, x.file_ns, x.stream, x.in_elements, x.out_elements, x.in_split,
+    x.out_split);
+}
+
+template <class Archive>
+static void Fields(Archive& a, LateRank& x) {
+  a(x.rank, x.late_ns, x.wait_ns, x.cause, x.cause_ns, x.cause_name,
+    x.cause_call);
+}
+
+template <class Archive>
+static void Fields(Archive& a, MeasuredCall& x) {
+  a(x.group, x.sequence, x.kind, x.by, x.name, x.dtype, x.doubt, x.bytes,
+    x.in_elements, x.out_elements, x.source, x.destination, x.ranks, x.start_ns,
+    x.start_skew_ns, x.end_skew_ns, x.transfer_ns, x.late_rank, x.early_rank,
+    x.wait_ns, x.synchronises, x.late, x.members);
+}
+
+template <class Archive>
+static void Fields(Archive& a, Traffic& x) {
+  a(x.group, x.source, x.destination, x.bytes, x.calls);
+}
+
+template <class Archive>
+static void Fields(Archive& a, MeasuredLoss& x) {
+  a(x.group, x.sequence, x.kind, x.rank, x.inside);
+}
+
+template <class Archive>
+static void Fields(Archive& a, MeasuredGroup& x) {
+  a(x.key, x.name, x.ranks, x.description, x.size, x.present);
+}
+
+template <class Archive>
+static void Fields(Archive& a, Measured& x) {
+  a(x.groups, x.calls, x.traffic, x.lost);
+}
+
+template <class Archive>
+static void Fields(Archive& a, ClockFit& x) {
+  a(x.rank, x.reference, x.origin_ns, x.offset_ns, x.drift, x.drift_error,
+    x.spread_ns, x.largest_ns, x.calls);
+}
+
+std::string EncodeMeasured(const std::vector<Measured>& list) {
+  Encoder out;
+  out(list);
+  return out.Take();
+}
+
+bool DecodeMeasured(std::string_view bytes, std::vector<Measured>& list) {
+  Decoder in(bytes);
+  std::vector<Measured> read;
+  in(read);
+  if (!in.ok() || !in.at_end()) return false;
+  std::move(read.begin(), read.end(), std::back_inserter(list));
+  return true;
+}
+
+std::string EncodeFits(const std::vector<ClockFit>& fits) {
+  Encoder out;
+  out(fits);
+  return out.Take();
+}
+
+bool DecodeFits(std::string_view bytes, std::vector<ClockFit>& fits) {
+  Decoder in(bytes);
+  std::vector<ClockFit> read;
+  in(read);
+  if (!in.ok() || !in.at_end()) return false;
+  fits.insert(fits.end(), read.begin(), read.end());
+  return true;
+}
+
+namespace {
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+// Theil and Sen: the median of the slopes of all pairs.
+void Fit(LinkSeries& series) {
+  const auto& sizes = series.sizes;
+  // Sizes that are nearly the same say nothing about the slope.
+  if (sizes.size() < 2 ||
+      sizes.back().link_bytes < 2 * sizes.front().link_bytes)
+    return;
+  std::vector<double> slopes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    for (size_t j = i + 1; j < sizes.size(); ++j) {
+      slopes.push_back(
+          static_cast<double>(sizes[j].transfer_ns - sizes[i].transfer_ns) /
+          (sizes[j].link_bytes - sizes[i].link_bytes));
+    }
+  }
+  const double slope = Median(std::move(slopes));
+  if (!(slope > 0)) return;
+  std::vector<double> rests;
+  for (const LinkSize& size : sizes) {
+    rests.push_back(static_cast<double>(size.transfer_ns) -
+                    slope * size.link_bytes);
+  }
+  series.bytes_per_ns = 1 / slope;
+  series.latency_ns = std::max(0.0, Median(std::move(rests)));
+}
+
+}  // namespace
+
+std::vector<LinkSeries> FindLinks(const Measured& measured) {
+  using Key = std::tuple<std::string_view, CollectiveKind, int64_t>;
+  std::map<Key, std::map<int64_t, std::vector<int64_t>>> found;
+  for (const MeasuredCall& call : measured.calls) {
+    const bool whole = static_cast<int64_t>(call.members.size()) >= call.ranks;
+    if (!call.comparable() || !whole || call.bytes <= 0 ||
+        call.transfer_ns <= 0 || BusFactor(call.kind, call.ranks) <= 0)
+      continue;
+    const MeasuredGroup& group = measured.groups[call.group];
+    const std::string_view name =
+        group.description.empty() ? group.name : group.description;
+    found[Key{name, call.kind, call.ranks}][call.bytes].push_back(
+        call.transfer_ns);
+  }
+  std::vector<LinkSeries> out;
+  for (auto& [key, sizes] : found) {
+    LinkSeries series;
+    series.description = std::get<0>(key);
+    series.kind = std::get<1>(key);
+    series.ranks = std::get<2>(key);
+    for (auto& [bytes, times] : sizes) {
+      std::sort(times.begin(), times.end());
+      series.sizes.push_back(
+          {bytes,
+           static_cast<double>(bytes) * BusFactor(series.kind, series.ranks),
+           times[times.size() / 2], times.size()});
+    }
+    Fit(series);
+    out.push_back(std::move(series));
   }
   return out;
 }

@@ -6,6 +6,7 @@
 // of a killed one out.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "base/status.h"
 #include "dist/rank_summary.h"
+#include "dist/summarize.h"
 
 namespace lamina::dist {
 
@@ -37,5 +39,34 @@ std::optional<Partial> DecodeEvents(std::string_view bytes);
 // Without any call the rest is kept: that is the head of the rank.
 RankSummary SelectGroups(const RankSummary& rank,
                          const std::vector<bool>& groups);
+
+// Partial results in a folder, one per trace. A run that was killed goes on
+// where it stopped; many runs, on many machines, may fill one folder together.
+
+class PartialStore {
+ public:
+  // Makes the folder. `rules_dir` as in LoadOptions: partials that other rules
+  // made do not count.
+  static Result<PartialStore> Open(const std::string& folder,
+                                   const std::string& rules_dir);
+
+  // The summaries of a trace: from the folder, unless the trace or the rules
+  // have changed since or the partial is damaged; else made and kept there.
+  // Traces that cannot be read are tried again each time.
+  std::vector<RankSummary> Load(const std::string& path, uint64_t file_number,
+                                const LoadOptions& options) const;
+
+  // Where the partial of a trace lies.
+  std::string PathOf(const std::string& path) const;
+
+ private:
+  std::string folder_;
+  uint64_t rules_ = 0;  // fingerprint
+};
+
+// Files of share `share` (from 0) of `shares`: the largest first, dealt out to
+// and fro, so that shares are about equal in bytes.
+std::vector<size_t> ShareOfFiles(const std::vector<std::string>& files,
+                                 size_t share, size_t shares);
 
 }  // namespace lamina::dist

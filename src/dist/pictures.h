@@ -7,7 +7,7 @@
 
 #include "dist/blame.h"
 #include "dist/job.h"
-#include "dist/links.h"
+#include "dist/measure.h"
 #include "lamina/result.h"
 
 namespace lamina::dist {

@@ -9,7 +9,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "analysis/common/context.h"
+#include "analysis/host/work_facts.h"
+#include "base/status.h"
 #include "dist/job.h"
 #include "dist/rank_summary.h"
 #include "dist/summarize.h"
@@ -44,5 +48,16 @@ struct PageOptions {
 // its tables.
 Status WriteRanksPage(const Job& job, const rules::Catalog& catalog,
                       Document document, const PageOptions& options);
+
+// The collectives of one trace beside those of the other ranks of its job: how
+// long it waited for them, how long the transfer took.
+
+// `context` is that of `file`; `others` are traces of other ranks, and may name
+// `file` again. The numbers are those of `lamina ranks`; a collective that
+// could not be joined without doubt has none. Errors: a trace that cannot be
+// used, no rank but one.
+Result<analysis::host::RankTimesOf> TimesAmongRanks(
+    const analysis::Context& context, const std::string& file,
+    const std::vector<std::string>& others, const LoadOptions& load);
 
 }  // namespace lamina::dist

@@ -7,7 +7,6 @@
 #include <glob.h>
 #include <set>
 
-#include "base/files_below.h"
 #include "base/opened.h"
 #include "base/text.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/counted.h"
 #include "base/interval_set.h"
-#include "trace/streams.h"
+#include "trace/categories.h"
 #include "tree/tree.h"
 
 namespace lamina::engine {

@@ -8,7 +8,6 @@
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "compare/cudagraph/attribution.h"
-#include "compare/cudagraph/merge.h"
 #include "engine/captures.h"
 #include "engine/module_markers.h"
 #include "engine/origins.h"

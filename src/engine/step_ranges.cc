@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/shorten.h"
 #include "trace/categories.h"
 
 namespace lamina::engine {

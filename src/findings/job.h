@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/load.h"
+#include "dist/summarize.h"
 #include "findings/findings.h"
 
 namespace lamina::findings {

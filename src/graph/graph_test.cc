@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Graphs and dumps: what they know, and that damaged text is kept.
+
 #include "graph/graph.h"
 
 #include <gmock/gmock.h>
@@ -9,10 +10,14 @@
 
 #include "graph/dump.h"
 #include "graph/folder.h"
+#include "graph/line_parser.h"
 #include "graph/print.h"
+#include "graph/tables.h"
+#include "graph/types.h"
 #include "graph/verify.h"
 
 namespace lamina::graph {
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -295,4 +300,243 @@ TEST(Folder, NamesSplitAtTheLongestStage) {
 }
 
 }  // namespace
+
+namespace {
+
+ParsedLine Parse(std::string_view line) {
+  ParsedLine out;
+  LineError error;
+  EXPECT_TRUE(ParseLine(line, out, error)) << line << ": " << error.what;
+  return out;
+}
+
+LineError Wrong(std::string_view line) {
+  ParsedLine out;
+  LineError error;
+  EXPECT_FALSE(ParseLine(line, out, error)) << line;
+  return error;
+}
+
+// "value name[annotation]", "literal text", containers with their entries.
+std::string Shape(const ParsedLine& line) {
+  std::string out;
+  for (const ParsedOperand& operand : line.operands) {
+    if (!out.empty()) out += " | ";
+    if (operand.kind == OperandKind::kValue) {
+      out += "%" + std::string(operand.name);
+      if (!operand.annotation.empty())
+        out += "<" + std::string(operand.annotation) + ">";
+    } else {
+      out += operand.text;
+      if (operand.extent > 0) out += "{" + std::to_string(operand.extent) + "}";
+    }
+  }
+  return out;
+}
+
+TEST(LineParser, Placeholder) {
+  const ParsedLine line = Parse("%mask : s0x3x2*s1x(s2//14) : torch.bool");
+  EXPECT_EQ(line.kind, NodeKind::kPlaceholder);
+  EXPECT_EQ(line.name, "mask");
+  EXPECT_EQ(line.result, "s0x3x2*s1x(s2//14) : torch.bool");
+}
+
+TEST(LineParser, NamesInListsAreReferences) {
+  const ParsedLine line =
+      Parse("%a = aten.cat.default([neg, slice_1, None], -1) : 4 : torch.int8");
+  EXPECT_EQ(line.target, "aten.cat.default");
+  EXPECT_EQ(Shape(line),
+            "[neg, slice_1, None]{3} | %neg | %slice_1 | None | -1");
+}
+
+TEST(LineParser, WordsThatAreNoReferences) {
+  const ParsedLine line = Parse(
+      "%a = f.g((slice(None, x, 2), Ellipsis, torch.float16, 'name', "
+      "device(type='cuda', index=0), {'k': y})) : 4 : torch.int8");
+  std::string names;
+  for (const ParsedOperand& operand : line.operands) {
+    if (operand.kind == OperandKind::kValue) names += operand.name;
+  }
+  EXPECT_EQ(names, "xy");
+}
+
+TEST(LineParser, TheListEndsWhereItsBracketCloses) {
+  // The result holds brackets, operands hold " : ".
+  const ParsedLine line = Parse(
+      "%t = aten.t(%a : s0x(s2//14) : torch.bfloat16) : (s2//14)xs0 : "
+      "torch.bfloat16");
+  EXPECT_EQ(Shape(line), "%a<s0x(s2//14) : torch.bfloat16>");
+  EXPECT_EQ(line.result, "(s2//14)xs0 : torch.bfloat16");
+}
+
+TEST(LineParser, SeveralResults) {
+  const ParsedLine line = Parse(
+      "%s = aten.split(%a : 4 : torch.int8, 2) : (2x3, ?) : "
+      "(torch.int8, None)");
+  EXPECT_EQ(line.result, "(2x3, ?) : (torch.int8, None)");
+}
+
+TEST(LineParser, FunctionTargets) {
+  EXPECT_EQ(Parse("%a = <function f.<locals>.g at 0x7f>(%x : ? : int) : ? : "
+                  "N/A")
+                .target,
+            "<function f.<locals>.g at 0x7f>");
+  EXPECT_EQ(Parse("%a = <built-in function getitem>(%x : ? : tuple, 0) : 2 : "
+                  "torch.int8")
+                .target,
+            "<built-in function getitem>");
+  EXPECT_EQ(
+      Parse("%a = layers.0.mlp(%x : 2 : torch.int8) : 2 : torch.int8").target,
+      "layers.0.mlp");
+}
+
+TEST(LineParser, StringsWithoutQuotes) {
+  const ParsedLine plain =
+      Parse("%a = f.g(%x : 2 : torch.int8, NCCL, bsnd) : 2 : torch.int8");
+  EXPECT_FALSE(plain.ambiguous);
+  EXPECT_EQ(Shape(plain), "%x<2 : torch.int8> | NCCL | bsnd");
+  const ParsedLine odd =
+      Parse("%a = f.g(%x : 2 : torch.int8, (x) : y) : 2 : torch.int8");
+  EXPECT_TRUE(odd.ambiguous);
+  // An unbalanced string: only one place can end the list.
+  const ParsedLine open =
+      Parse("%a = f.g(%x : 2 : torch.int8, a) : b) : 2 : torch.int8");
+  EXPECT_TRUE(open.ambiguous);
+  EXPECT_EQ(open.result, "2 : torch.int8");
+  EXPECT_TRUE(
+      Parse("%a = f.g(%x : 2 : torch.int8, (() : 2 : torch.int8").ambiguous);
+}
+
+TEST(LineParser, Outputs) {
+  EXPECT_EQ(Shape(Parse("output %a, [b, c], None")),
+            "%a | [b, c]{2} | %b | %c | None");
+  EXPECT_TRUE(Parse("output(%a, %b)").call_form);
+  EXPECT_EQ(Shape(Parse("output None")), "None");
+  EXPECT_EQ(Parse("output").operands.size(), 0U);
+}
+
+TEST(LineParser, ErrorsNameTheirPlace) {
+  EXPECT_EQ(Wrong("hello").column, 0U);
+  EXPECT_EQ(Wrong("% : 2 : torch.int8").column, 1U);
+  EXPECT_EQ(Wrong("%x").column, 2U);
+  EXPECT_EQ(Wrong("%x : 2").column, 5U);
+  const LineError open = Wrong("%x = f.g(%a : 2 : torch.int8, [1, 2");
+  EXPECT_EQ(open.column, 35U);
+  EXPECT_EQ(open.note, "the operand list opened at column 9");
+  const LineError result = Wrong("%x = f.g(%a : 2 : torch.int8)");
+  EXPECT_EQ(result.what,
+            "expected ' : ' and a result after the operand list, found ''");
+  EXPECT_EQ(result.column, 29U);
+  EXPECT_EQ(Wrong(std::string_view("%x\0 : 2 : int", 13)).column, 2U);
+}
+
+TEST(LineParser, DepthIsLimitedAndNotOnTheStack) {
+  const auto nested = [](size_t depth) {
+    return "%x = f.g(" + std::string(depth, '[') + "1" +
+           std::string(depth, ']') + ") : 2 : torch.int8";
+  };
+  EXPECT_EQ(Parse(nested(9000)).operands.size(), 9001U);
+  EXPECT_NE(Wrong(nested(10001)).what.find("nested"), std::string::npos);
+}
+
+TEST(LineParser, ManyOperands) {
+  std::string line = "%x = f.g(";
+  for (int i = 0; i < 100000; ++i)
+    line += "%v" + std::to_string(i) + " : 4x8 : torch.float32, ";
+  line += "[";
+  for (int i = 0; i < 100000; ++i) line += "w" + std::to_string(i) + ", ";
+  line += "last]) : 4 : torch.float32";
+  EXPECT_EQ(Parse(line).operands.size(), 200002U);
+}
+
+// Every prefix of a line is either read or refused at a place inside it.
+TEST(LineParser, PrefixesNeverCrash) {
+  const std::string line =
+      "%a = <function f.<locals>.g at 0x7f>(%x : s0x(s2//14) : torch.int8, "
+      "[(slice(None, 'a\\'b', {'k': y}), 1e-5)], NCCL, cuda:0) : (2, ?) : "
+      "(torch.int8, None)";
+  for (size_t size = 0; size < line.size(); ++size) {
+    ParsedLine out;
+    LineError error;
+    if (!ParseLine(std::string_view(line).substr(0, size), out, error)) {
+      EXPECT_LE(error.column, size);
+      EXPECT_FALSE(error.what.empty());
+    }
+  }
+  Parse(line);
+}
+
+}  // namespace
+
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Types, ShapesSplitBetweenDimensionsOnly) {
+  EXPECT_THAT(*SplitShape("s0x3x2*s1x(s2//14)"),
+              ElementsAre("s0", "3", "2*s1", "(s2//14)"));
+  EXPECT_THAT(*SplitShape("s0xMax(1, u0)x3"),
+              ElementsAre("s0", "Max(1, u0)", "3"));
+  EXPECT_THAT(*SplitShape("s0xu0 + 2*u1x3"),
+              ElementsAre("s0", "u0 + 2*u1", "3"));
+  EXPECT_THAT(*SplitShape("0x128"), ElementsAre("0", "128"));
+  EXPECT_TRUE(SplitShape("scalar")->empty());
+  EXPECT_FALSE(SplitShape("?").has_value());
+}
+
+TEST(Types, DimensionsEvaluate) {
+  const Bindings bindings = {{"s70", 128}, {"s72", 3}, {"u0", 0}};
+  EXPECT_EQ(EvaluateDim("s70*s72", bindings), 384);
+  EXPECT_EQ(EvaluateDim("s70 - 2*(s72 + 1)", bindings), 120);
+  EXPECT_EQ(EvaluateDim("Max(1, u0)", bindings), 1);
+  EXPECT_EQ(EvaluateDim("(s70//14)", bindings), 9);
+  EXPECT_EQ(EvaluateDim("-7//2", bindings), -4);
+  EXPECT_EQ(EvaluateDim("s1", bindings), std::nullopt);
+  EXPECT_EQ(EvaluateDim("s70//u0", bindings), std::nullopt);
+  EXPECT_EQ(EvaluateDim("9223372036854775807*s72", bindings), std::nullopt);
+  EXPECT_EQ(EvaluateDim("s70 +", bindings), std::nullopt);
+  EXPECT_EQ(Elements("s72xs70x8", bindings), 3 * 128 * 8);
+  EXPECT_EQ(Elements("scalar", bindings), 1);
+}
+
+TEST(Types, CanonicalDimensions) {
+  EXPECT_EQ(CanonicalDim("s72*s70"), CanonicalDim("s70*s72"));
+  EXPECT_EQ(CanonicalDim("a + b*c"), CanonicalDim("c*b + a"));
+  EXPECT_NE(CanonicalDim("a - b"), CanonicalDim("b - a"));
+  EXPECT_NE(CanonicalDim("(a + b)*c"), CanonicalDim("a + b*c"));
+  EXPECT_NE(CanonicalDim("a//b//c"), CanonicalDim("a//(b//c)"));
+  EXPECT_EQ(CanonicalDim("Max(1, u0)"), CanonicalDim("Max(u0, 1)"));
+  // What cannot be read stays.
+  EXPECT_EQ(CanonicalDim("a <= b"), "a <= b");
+  EXPECT_EQ(CanonicalShape("s72xs70*s72x4"), "s72xs70*s72x4");
+}
+
+TEST(Types, Results) {
+  EXPECT_TRUE(IsResult("4x8 : torch.float32"));
+  EXPECT_TRUE(IsResult("? : N/A"));
+  EXPECT_TRUE(IsResult("(u0x32, ?) : (torch.float32, None)"));
+  EXPECT_TRUE(IsResult("(s2//14)x3 : torch.float32"));
+  EXPECT_FALSE(IsResult("4x8"));
+  EXPECT_FALSE(IsResult("4x8 : torch.float32) : 2"));
+  EXPECT_FALSE(IsResult("4(x8 : torch.float32"));
+  EXPECT_EQ(ResultBytes("(2x3, 4) : (torch.float32, torch.int8)", {}), 28);
+  EXPECT_EQ(ResultBytes("s0 : torch.float32", {}), std::nullopt);
+  EXPECT_EQ(ResultBytes("4 : unknown", {}), std::nullopt);
+}
+
+TEST(Types, Targets) {
+  EXPECT_EQ(NormalizeTarget("<built-in function getitem>"), "builtin.getitem");
+  EXPECT_EQ(NormalizeTarget("<built-in method narrow of type object at 0x7f>"),
+            "builtin.narrow");
+  EXPECT_EQ(NormalizeTarget("<function a.<locals>.b.<locals>.split at 0x7f>"),
+            "fn.split");
+  EXPECT_EQ(QualifiedName("<function a.<locals>.split at 0x7f>"),
+            "a.<locals>.split");
+  EXPECT_EQ(NormalizeTarget("aten.add.Tensor"), "aten.add.Tensor");
+  EXPECT_TRUE(MatchesTarget("aten.to.dtype", "aten.to"));
+  EXPECT_FALSE(MatchesTarget("aten.topk", "aten.to"));
+}
+
+}  // namespace
+
 }  // namespace lamina::graph

@@ -8,7 +8,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
-#include "graph/line_scan.h"
+#include "graph/line_parser.h"
 #include "graph/types.h"
 
 namespace lamina::graph {

@@ -2,9 +2,9 @@
 #include "graph/tables.h"
 
 #include "base/decimal.h"
-#include "graph/count.h"
 #include "graph/line_parser.h"
-#include "graph/target.h"
+#include "graph/types.h"
+#include "graph/verify.h"
 #include "table/row_columns.h"
 
 namespace lamina::graph {

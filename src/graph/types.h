@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes and element types as dumps write them: "s72xs70x4096",
-// "s0xMax(1, u0)x3", "scalar", "?"; "torch.bfloat16", "N/A".
+// Shapes, element types and targets of ops as dumps write them: "s72xs70x4096",
+// "torch.bfloat16", "torch.ops.aten.mm.default".
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "base/string_pool.h"
+#include "base/text.h"
 
 namespace lamina::graph {
+
+// Shapes and element types as dumps write them: "s72xs70x4096",
+// "s0xMax(1, u0)x3", "scalar", "?"; "torch.bfloat16", "N/A".
 
 // Whether text can be a shape or a dtype at all.
 bool IsShape(std::string_view text);
@@ -48,5 +52,30 @@ std::vector<std::string_view> Symbols(std::string_view shape);
 std::optional<int64_t> DTypeBytes(std::string_view dtype);
 // "bf16" for "torch.bfloat16"; the name without "torch." for unknown ones.
 std::string_view ShortDType(std::string_view dtype);
+
+// Inside of types.cc: one dimension of a shape, an expression of numbers and
+// symbols. EvaluateDim and CanonicalDim of types.h belong to it.
+
+// The symbols of a dimension in order, with repeats, behind those of `out`.
+void AddSymbols(std::string_view dim, std::vector<std::string_view>& out);
+
+// What names begin with.
+inline bool IsLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+// Targets of ops: from the text of a dump to one name per op.
+
+// "<built-in function getitem>" -> "builtin.getitem"; "<function a.<locals>.f
+// at 0x7f>" -> "fn.f"; everything else stays. Addresses differ in every run,
+// so nothing may be compared by the text of the dump.
+std::string NormalizeTarget(std::string_view target);
+
+// The qualified name of a function target ("a.<locals>.f"); else empty.
+std::string_view QualifiedName(std::string_view target);
+
+// Whether `op` is `pattern` or below it: "aten.to" matches "aten.to" and
+// "aten.to.dtype" and not "aten.topk".
+bool MatchesTarget(std::string_view op, std::string_view pattern);
 
 }  // namespace lamina::graph

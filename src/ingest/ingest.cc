@@ -5,7 +5,7 @@
 
 #include "base/escape.h"
 #include "ingest/common/database.h"
-#include "ingest/common/unpacked_copy.h"
+#include "ingest/common/input.h"
 #include "ingest/other_documents.h"
 
 #define LAMINA_FORMAT(name)        \

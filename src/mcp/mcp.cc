@@ -13,8 +13,8 @@
 #include "base/leftovers.h"
 #include "base/opened.h"
 #include "lamina/version.h"
-#include "mcp/protocol/schema.h"
-#include "mcp/protocol/stdio.h"
+#include "mcp/protocol/message.h"
+#include "mcp/protocol/server.h"
 #include "mcp/tools.h"
 #include "questions/questions.h"
 

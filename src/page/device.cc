@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "page/device.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "analysis/common/kernel_groups.h"
 #include "analysis/common/step_rows.h"
 
 namespace lamina::page {
+
 namespace {
 
 using analysis::Context;
@@ -161,6 +165,97 @@ std::vector<DeviceRow> DeviceRows(const Context& context,
                                   const analysis::layers::LayerModel& layers,
                                   const Document& document) {
   return DeviceMembers(context, layers, document).Make();
+}
+
+void DeviceColumns::Add(const Event& event) {
+  start_.push_back(event.start_ns);
+  dur_.push_back(event.dur_ns);
+  family_.push_back(static_cast<int64_t>(event.family));
+  uid_.push_back(event.uid);
+  kernel_.push_back(event.kernel);
+}
+
+void DeviceColumns::Set(std::string_view column, int64_t value, bool is_delta) {
+  auto it = std::find_if(further_.begin(), further_.end(),
+                         [&](const auto& f) { return f.name == column; });
+  if (it == further_.end())
+    it = further_.insert(further_.end(), {column, is_delta, {}});
+  it->values.resize(rows());
+  it->values.back() = value;
+}
+
+void DeviceColumns::AddTo(render::Page& page) const {
+  render::Block block("device", rows());
+  block.Add("start", start_, true);
+  block.Add("dur", dur_);
+  block.Add("kernel", kernel_);
+  block.Add("family", family_);
+  block.Add("uid", uid_, true);
+  for (const Further& further : further_) {
+    // Without rows of its kind the page shows nothing of it.
+    if (std::all_of(further.values.begin(), further.values.end(),
+                    [](int64_t row) { return row == 0; }))
+      continue;
+    std::vector<int64_t> values = further.values;
+    values.resize(rows());
+    block.Add(std::string(further.name), values, further.is_delta);
+  }
+  page.blocks.push_back(std::move(block));
+}
+
+std::string_view LauncherName(const analysis::Context& context,
+                              trace::SliceId slice) {
+  tree::NodeId parent = context.tree.launch(slice);
+  if (!parent.valid()) return {};
+  const tree::NodeId op = context.tree.EnclosingOp(parent);
+  return context.tree.name(op.valid() ? op : parent);
+}
+
+int64_t PageKernels::RowOf(const analysis::Context& context,
+                           trace::SliceId slice, std::string_view trace_name) {
+  return RowOf(trace_name, context.trace.Name(slice),
+               LauncherName(context, slice),
+               context.catalog.family(context.device.family(slice)).name,
+               context.trace.Duration(slice));
+}
+
+int64_t PageKernels::RowOf(std::string_view trace_name, std::string_view kernel,
+                           std::string_view op, std::string_view family,
+                           int64_t dur_ns) {
+  const auto [it, is_new] = ids_.try_emplace(
+      std::tuple(std::string(trace_name), std::string(kernel), std::string(op)),
+      rows_.size());
+  if (is_new) {
+    rows_.push_back({std::string(trace_name), std::string(kernel),
+                     std::string(op), std::string(family)});
+  }
+  Row& row = rows_[it->second];
+  ++row.count;
+  row.time_ns += dur_ns;
+  return static_cast<int64_t>(it->second) + 1;
+}
+
+Table PageKernels::Take() const {
+  Schema schema{
+      "kernels",
+      "Kernels, copies and fills of which this page holds events.",
+      {{"trace", ColumnType::kText, "Trace of the events."},
+       {"kernel", ColumnType::kText, "Name."},
+       {"op", ColumnType::kText,
+        "Op that launched it; the call where there is none."},
+       {"family", ColumnType::kText, "Family of the kernel."},
+       {"count", ColumnType::kInt, "Events in this page."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations."}}};
+  const bool named = !rows_.empty() && !rows_.front().trace.empty();
+  if (!named) schema.columns.erase(schema.columns.begin());
+  Table table(std::move(schema));
+  for (const Row& row : rows_) {
+    std::vector<Value> cells{row.kernel, row.op, row.family, row.count,
+                             row.time_ns};
+    if (named) cells.insert(cells.begin(), Value(row.trace));
+    table.AddRow(cells);
+  }
+  return table;
 }
 
 }  // namespace lamina::page

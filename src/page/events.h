@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events of a trace as columns of a page.
-//
-// Device events stand lane by lane, by start; host events thread by thread.
-// Every device event names the rows of the tables that count it (kernels,
-// op_efficiency, modules, layers, passes, steps), so the page can add up the
-// events of any row and need not know how the row was made.
+// Events of a trace as columns of a page: device events with the rule that says
+// the family of each, and counters.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "analysis/common/context.h"
+#include "lamina/table.h"
 #include "page/device.h"
 #include "page/host.h"
-#include "page/stacks.h"
 #include "page/thin.h"
 #include "render/html/page.h"
+#include "trace/trace.h"
 
 namespace lamina::page {
 
@@ -29,5 +30,21 @@ struct HostChoice {
 void AddEvents(const analysis::Context& context,
                const std::vector<DeviceRow>& rows, const ThinRows* thin,
                const HostChoice& host, render::Page& page);
+
+// Which rule says the family of each device event of a page.
+
+struct FamilyRuleRows {
+  Table table;  // family_rules
+  // By row of device arguments: row + 1 of the table.
+  std::vector<uint32_t> row_of;
+};
+FamilyRuleRows FindFamilyRules(const analysis::Context& context);
+
+// Counters of a trace as columns of a page: what the recording counts, and the
+// memory that its allocations and frees say is in use.
+
+// Adds the block "counters" and the fact that names its series; nothing when
+// the trace counts nothing.
+void AddCounters(const trace::Trace& trace, render::Page& page);
 
 }  // namespace lamina::page

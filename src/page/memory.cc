@@ -10,7 +10,7 @@
 
 #include "base/escape.h"
 #include "base/json/writer.h"
-#include "render/html/page_file.h"
+#include "render/html/page.h"
 
 namespace lamina::page {
 namespace {

@@ -17,9 +17,8 @@
 #include "base/json/writer.h"
 #include "compare/cudagraph/attribution.h"
 #include "page/events.h"
-#include "page/rules.h"
 #include "page/where.h"
-#include "render/html/page_file.h"
+#include "render/html/page.h"
 
 namespace lamina::page {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "base/exit_status.h"
 #include "base/leftovers.h"
-#include "cli/program.h"
+#include "cli/commands.h"
 #include "commit.h"
 #include "lamina/version.h"
 #include "mcp/mcp.h"

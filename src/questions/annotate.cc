@@ -6,7 +6,7 @@
 
 #include "base/decimal.h"
 #include "compare/cudagraph/names.h"
-#include "compare/cudagraph/node_tags.h"
+#include "compare/cudagraph/node_chain.h"
 #include "emit/perfetto/trace_writer.h"
 #include "engine/augment.h"
 #include "engine/captures.h"

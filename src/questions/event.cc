@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/byte_source.h"
-#include "base/json/members.h"
 #include "base/json/scan.h"
+#include "base/json/tokens.h"
 #include "questions/bodies.h"
 #include "table/row_columns.h"
 

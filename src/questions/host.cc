@@ -13,7 +13,7 @@
 #include "analysis/host/sequences.h"
 #include "analysis/host_tables/tables.h"
 #include "base/parallel.h"
-#include "dist/rank_times.h"
+#include "dist/rank_events.h"
 #include "engine/find_traces.h"
 #include "engine/report.h"
 #include "questions/bodies.h"

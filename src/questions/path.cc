@@ -9,7 +9,7 @@
 #include "analysis/path/tables.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "dist/path_ranks.h"
+#include "dist/job.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
 #include "engine/find_traces.h"

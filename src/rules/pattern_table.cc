@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Two engines behind one look-up. Testing rule after rule needs about 10 us a
-// name; a combined automaton (RE2::Set) needs 1 us but builds its states while
-// it runs, which costs more than it saves below a few hundred names. So the
-// automaton is made when that many names have been asked for.
+
 #include "rules/pattern_table.h"
 
 #include <algorithm>
@@ -13,11 +9,47 @@
 #include <re2/set.h>
 #include <vector>
 
-#include "base/demangle.h"
+#include "base/cpp_name.h"
 #include "base/parallel.h"
 #include "rules/pattern_compiler.h"
 
 namespace lamina::rules {
+
+namespace {
+
+constexpr int64_t kMaxPatternBytes = int64_t{8} << 20;
+// Instructions of compiled patterns. Some names a byte of work each: a pattern
+// of many repeats would take minutes on a trace.
+constexpr int kMaxProgram = 20'000;
+constexpr int64_t kMaxPrograms = 500'000;
+
+}  // namespace
+
+RE2::Options QuietPatterns(int64_t most_bytes) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(most_bytes);
+  return options;
+}
+
+std::string PatternCompiler::Compile(const std::string& match,
+                                     const std::string& pattern,
+                                     std::unique_ptr<RE2>& out) {
+  if (match.empty()) return "an empty pattern matches every name";
+  out = std::make_unique<RE2>(pattern, QuietPatterns(kMaxPatternBytes));
+  if (!out->ok()) return "bad pattern '" + match + "': " + out->error();
+  total_ += out->ProgramSize();
+  if (out->ProgramSize() > kMaxProgram)
+    return "the pattern is too large: it repeats too much";
+  if (total_ > kMaxPrograms) return "the patterns are too large together";
+  return {};
+}
+
+// Two engines behind one look-up. Testing rule after rule needs about 10 us a
+// name; a combined automaton (RE2::Set) needs 1 us but builds its states while
+// it runs, which costs more than it saves below a few hundred names. So the
+// automaton is made when that many names have been asked for.
+
 namespace {
 
 constexpr size_t kNamesForSet = 400;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "serve/guard.h"
 
 #include <algorithm>
@@ -10,8 +11,10 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "mcp/protocol/message.h"
+#include "serve/http.h"
 
 namespace lamina::serve {
+
 namespace {
 
 constexpr size_t kTokenBytes = 32;
@@ -140,6 +143,19 @@ void AddHeaders(HttpResponse& response) {
   add("Cross-Origin-Opener-Policy", "same-origin");
   add("Cross-Origin-Resource-Policy", "same-origin");
   add("Cache-Control", "no-store");
+}
+
+std::string HttpRequest::Header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (EqualsIgnoringCase(key, name)) return value;
+  }
+  return {};
+}
+
+size_t HttpRequest::CountOf(std::string_view name) const {
+  return static_cast<size_t>(std::count_if(
+      headers.begin(), headers.end(),
+      [&](const auto& one) { return EqualsIgnoringCase(one.first, name); }));
 }
 
 }  // namespace lamina::serve

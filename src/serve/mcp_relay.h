@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "mcp/protocol/message.h"
-#include "serve/child.h"
 #include "serve/http.h"
+#include "serve/worker.h"
 
 namespace lamina::serve {
 

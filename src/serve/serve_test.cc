@@ -10,11 +10,10 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/leftovers.h"
 #include "base/opened.h"
-#include "serve/frames.h"
 #include "serve/guard.h"
+#include "serve/worker.h"
 
 namespace lamina::serve {
 namespace {

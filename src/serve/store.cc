@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <sodium.h>
 
-#include "base/beneath.h"
 #include "base/opened.h"
 #include "engine/find_traces.h"
 #include "mcp/protocol/message.h"

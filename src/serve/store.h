@@ -26,7 +26,7 @@ struct StoreOptions {
   // Folders, files and patterns.
   std::vector<std::string> arguments;
   // Those that open traces: given the page to write, the traces and the number
-  // of the open file of each, they speak as frames.h has it.
+  // of the open file of each, they speak as worker.h has it.
   std::function<std::vector<std::string>(const std::string& page,
                                          const std::vector<std::string>& traces,
                                          const std::vector<int>& files)>

@@ -31,8 +31,8 @@
 #include "questions/questions.h"
 #include "questions/report.h"
 #include "report/writers.h"
-#include "serve/frames.h"
 #include "serve/live.h"
+#include "serve/worker.h"
 #include "sql/database.h"
 
 namespace lamina::serve {

@@ -26,7 +26,7 @@ struct WorkerOptions {
 
 // The process that has a trace open for `lamina serve`: opens it, writes its
 // page, says what it is, and answers queries until its input ends; see
-// serve/frames.h. Does not return.
+// serve/worker.h. Does not return.
 Result<int> RunServeWorker(const WorkerOptions& options);
 
 }  // namespace lamina::serve

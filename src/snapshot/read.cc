@@ -14,7 +14,6 @@
 
 #include "base/parallel.h"
 #include "snapshot/check.h"
-#include "snapshot/digest.h"
 #include "snapshot/facts.h"
 #include "snapshot/format.h"
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/parallel.h"
-#include "snapshot/digest.h"
 #include "snapshot/facts.h"
 #include "snapshot/format.h"
 

@@ -15,7 +15,6 @@
 
 #include "base/cpp_name.h"
 #include "base/decimal.h"
-#include "base/demangle.h"
 #include "base/string_pool.h"
 #include "cost/arguments.h"
 #include "cost/dtype.h"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "lamina/table.h"
 
 #include "base/decimal.h"
 #include "base/status.h"
 #include "base/string_pool.h"
+#include "table/text_codes.h"
+#include "table/units.h"
 
 namespace lamina {
 
@@ -154,6 +157,38 @@ std::string CellText(const Table& table, size_t row, size_t column) {
   std::string out;
   AppendCellText(out, table, row, column);
   return out;
+}
+
+TextCodes CodesOf(const Table& table, size_t column) {
+  TextCodes out;
+  const ColumnView view = table.View(column);
+  // Tables share their texts among columns: not all of them are of this one.
+  std::vector<int32_t> code_of(table.texts(), -1);
+  out.codes.reserve(table.rows());
+  for (size_t row = 0; row < table.rows(); ++row) {
+    if (view.IsNull(row)) {
+      out.codes.push_back(-1);
+      continue;
+    }
+    int32_t& code = code_of[view.texts[row]];
+    if (code < 0) {
+      code = static_cast<int32_t>(out.texts.size());
+      out.texts.push_back(view.texts[row]);
+    }
+    out.codes.push_back(code);
+  }
+  return out;
+}
+
+std::string UnitOfName(std::string_view column) {
+  for (const std::string_view unit :
+       {"bytes_per_s", "khz", "ns", "us", "bytes", "percent", "flops"}) {
+    if (column == unit || column.ends_with("_" + std::string(unit)))
+      return unit == "bytes_per_s" ? "bytes/s"
+             : unit == "khz"       ? "kHz"
+                                   : std::string(unit);
+  }
+  return "";
 }
 
 }  // namespace lamina

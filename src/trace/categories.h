@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "trace/kinds.h"
+#include "trace/trace.h"
 
 namespace lamina::trace {
 
@@ -34,5 +35,12 @@ inline constexpr std::string_view kRecordingName = "lamina recording";
 inline constexpr std::string_view kDevicePropertiesArg = "deviceProperties";
 inline constexpr std::string_view kDistributedArg = "distributedInfo";
 inline constexpr std::string_view kBaseTimeArg = "baseTimeNanoseconds";
+
+// Device work in the order of time and on the streams of each device.
+
+// Fills trace.device_order, trace.streams and the lane of every device row.
+// Where a row does not name its device or stream, the ids of its track in the
+// viewer do.
+void MakeStreams(Trace& trace, int threads);
 
 }  // namespace lamina::trace

@@ -4,7 +4,7 @@
 // exactly, in a small graph and in the examples of the file, and replaced
 // there. A replacement leaves lists of users that agree with the operands.
 #include "base/status.h"
-#include "graph/passes/pattern_pass.h"
+#include "graph/passes/pass.h"
 #include "graph/passes/rule_file.h"
 #include "graph/verify.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "serve/frames.h"
 #include "serve/http/received.h"
+#include "serve/worker.h"
 
 namespace lamina::serve {
 namespace {

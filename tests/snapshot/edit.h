@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "snapshot/digest.h"
+#include "snapshot/facts.h"
 #include "snapshot/format.h"
 
 namespace lamina::snapshot {

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
+#include "base/cpp_name.h"
 #include "base/run_sort.h"
-#include "base/shorten.h"
 #include "base/text.h"
 #include "trace/categories.h"
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/byte_window.h"
+#include "base/byte_source.h"
 #include "base/json/router.h"
 #include "base/status.h"
 

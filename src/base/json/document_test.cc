@@ -2,12 +2,20 @@
 //
 // The walk alone: its arrays of records hold nothing but numbers, which the
 // test reads past itself.
+
 #include "base/json/document.h"
 
 #include <gtest/gtest.h>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 
+#include "base/json/strict.h"
+#include "base/json/writer.h"
+
 namespace lamina::json {
+
 namespace {
 
 // Writes down what the walk says, a line each.
@@ -146,4 +154,249 @@ TEST(Document, GivesUpAKeyWithoutEnd) {
 }
 
 }  // namespace
+
+namespace {
+
+// The library's parser is the twin: it takes exactly RFC 8259.
+bool Twin(std::string_view text) { return nlohmann::json::accept(text); }
+
+bool InPieces(std::string_view text, size_t size) {
+  StrictCheck check;
+  for (size_t i = 0; i < text.size(); i += size) {
+    if (!check.Feed(text.substr(i, size))) return false;
+  }
+  return check.Finish();
+}
+
+TEST(Strict, AgreesWithALibraryOnWhatIsJson) {
+  const std::vector<std::string> texts = {"",
+                                          " ",
+                                          "1",
+                                          " 1 ",
+                                          "083",
+                                          "-0",
+                                          "-",
+                                          "-01",
+                                          "1.",
+                                          ".5",
+                                          "1.5",
+                                          "1e",
+                                          "1e5",
+                                          "1E+5",
+                                          "1e+",
+                                          "1.e3",
+                                          "0.0",
+                                          "00",
+                                          "+1",
+                                          "true",
+                                          "tru",
+                                          "truex",
+                                          "null",
+                                          "nul",
+                                          "NaN",
+                                          "-Infinity",
+                                          "false ",
+                                          "\"a\"",
+                                          "\"a",
+                                          "\"\\x\"",
+                                          "\"\\u12g4\"",
+                                          "\"\\u1234\"",
+                                          "\"\\\"",
+                                          "\"\\\\\"",
+                                          "\"a\nb\"",
+                                          "\"\x01\"",
+                                          "\"\xFF\"",
+                                          "\"\xC3\xA9\"",
+                                          "\"\xE2\x82\xAC\"",
+                                          "\"\xF0\x9F\x98\x80\"",
+                                          "\"\xC3\"",
+                                          "{}",
+                                          "{ }",
+                                          "[]",
+                                          "[1,]",
+                                          "[,1]",
+                                          "[1 2]",
+                                          "[1,2]",
+                                          "{\"a\":1}",
+                                          "{\"a\":1,}",
+                                          "{\"a\" 1}",
+                                          "{a:1}",
+                                          "{\"a\":}",
+                                          "[[[]]]",
+                                          "[[[]]",
+                                          "[]]",
+                                          "{} {}",
+                                          "{}x",
+                                          "[{\"ts\":083}]"};
+  for (const std::string& text : texts) {
+    EXPECT_EQ(IsStrict(text), Twin(text)) << text;
+    for (const size_t size : {1, 2, 3, 7})
+      EXPECT_EQ(InPieces(text, size), Twin(text)) << text << " by " << size;
+  }
+  // Whatever stands around what is right.
+  std::mt19937 random(5);
+  const std::string whole =
+      "{\"traceEvents\":[{\"ts\":1.5e3,\"n\":\"a\\u00e9\\n\xC3\xA9\"},{\"v\":"
+      "[true,null,-0.25]}],\"x\":10}";
+  ASSERT_TRUE(Twin(whole));
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = whole;
+    for (int n = 0; n < 1 + i % 3; ++n) {
+      const size_t at = random() % text.size();
+      constexpr std::string_view kBytes = "0123456789{}[],:\"\\-+.eEtnu \n\xC3";
+      const char c = kBytes[random() % kBytes.size()];
+      if (random() % 3 == 0) text.erase(at, 1 + random() % 3);
+      if (random() % 2 == 0 || text.empty())
+        text.insert(at % (text.size() + 1), 1, c);
+      else
+        text[at % text.size()] = c;
+    }
+    ASSERT_EQ(InPieces(text, 1 + random() % 9), Twin(text)) << text;
+  }
+}
+
+TEST(Strict, MendsWhatReadersAccept) {
+  EXPECT_EQ(MakeStrict("{\"ts\": 083, \"d\": -007.50}"),
+            "{\"ts\": 83, \"d\": -7.50}");
+  EXPECT_EQ(MakeStrict("[000,1.,2.e1,3e,4e+]"), "[0,1,2e1,3,4]");
+  EXPECT_EQ(MakeStrict("[NaN,-inf,Infinity,nan]"), "[null,null,null,null]");
+  EXPECT_EQ(MakeStrict("\"C:\\path\\u12\""), "\"C:\\\\path\\\\u12\"");
+  EXPECT_EQ(MakeStrict("\"a\tb\\\nc\""), "\"a\\u0009b\\\\\\u000ac\"");
+  EXPECT_EQ(MakeStrict("\"\xFF\""), "\"\xEF\xBF\xBD\"");
+  EXPECT_EQ(MakeStrict("{\"a\":1"), std::nullopt);
+  EXPECT_EQ(MakeStrict("{\"a\" 1}"), std::nullopt);
+  // What may be written stays as it is.
+  for (const char* text :
+       {"{}", "[1, 2.5e-3 ,\"\\u00e9\\/\"]", "-0", "\"NaN\""})
+    EXPECT_EQ(MakeStrict(text), text);
+}
+
+}  // namespace
+
+namespace {
+
+std::string Sample(Writer::Spaces spaces, Writer::Lines lines, size_t indent) {
+  std::string out;
+  Writer w(out, spaces, indent);
+  w.Object(lines);
+  w.Int("a", 1);
+  w.Array("b", lines);
+  w.Text("x");
+  w.Real(0.5);
+  w.Object();
+  w.Close();
+  w.Close();
+  w.Array("c", lines);
+  w.Close();
+  w.Microseconds("d_us", 1234567);
+  w.Close();
+  return out;
+}
+
+TEST(JsonWriter, PlacesCommasAndLines) {
+  using enum Writer::Spaces;
+  using enum Writer::Lines;
+  EXPECT_EQ(Sample(kNone, kOne, 0),
+            R"({"a":1,"b":["x",0.5,{}],"c":[],"d_us":1234.567})");
+  EXPECT_EQ(Sample(kAfter, kOne, 0),
+            R"({"a": 1, "b": ["x", 0.5, {}], "c": [], "d_us": 1234.567})");
+  EXPECT_EQ(Sample(kAfter, kEach, 1),
+            "{\n \"a\": 1,\n \"b\": [\n  \"x\",\n  0.5,\n  {}\n ],\n"
+            " \"c\": [],\n \"d_us\": 1234.567\n}");
+}
+
+TEST(JsonWriter, ANewLineInAnObjectOfOneLine) {
+  std::string out;
+  Writer w(out, Writer::Spaces::kAfter, 1);
+  w.Object();
+  w.Bool("a", true);
+  w.NewLine();
+  w.Ints("b", std::vector<int>{1, 2});
+  w.Bool("c", false);
+  w.Close();
+  EXPECT_EQ(out, "{\"a\": true,\n \"b\": [1, 2], \"c\": false}");
+}
+
+TEST(JsonWriter, HasNoFormForInfinity) {
+  std::string out;
+  Writer w(out);
+  w.Array();
+  w.Real(std::numeric_limits<double>::infinity());
+  w.Real(std::numeric_limits<double>::quiet_NaN());
+  w.Null();
+  w.Close();
+  EXPECT_EQ(out, "[null,null,null]");
+}
+
+// A random document, and what a library makes of the same.
+class Both {
+ public:
+  explicit Both(uint32_t seed) : random_(seed) {}
+
+  nlohmann::json Value(Writer& w, int depth) {
+    const int kind = Below(depth > 3 ? 4 : 6);
+    if (kind == 0) {
+      const auto number = static_cast<int64_t>(random_()) - (1LL << 31);
+      w.Int(number);
+      return number;
+    }
+    if (kind == 1) {
+      w.Bool(true);
+      return true;
+    }
+    if (kind == 2) {
+      w.Null();
+      return nullptr;
+    }
+    if (kind == 3) {
+      const std::string text = Text();
+      w.Text(text);
+      return text;
+    }
+    if (Below(4) == 0) w.NewLine();
+    const auto lines =
+        Below(2) == 0 ? Writer::Lines::kOne : Writer::Lines::kEach;
+    nlohmann::json out;
+    if (kind == 4) {
+      out = nlohmann::json::array();
+      w.Array(lines);
+      for (int i = Below(5); i > 0; --i) out.push_back(Value(w, depth + 1));
+    } else {
+      out = nlohmann::json::object();
+      w.Object(lines);
+      for (int i = Below(5); i > 0; --i) {
+        const std::string key = Text() + std::to_string(i);
+        w.Key(key);
+        out[key] = Value(w, depth + 1);
+      }
+    }
+    w.Close();
+    return out;
+  }
+
+ private:
+  int Below(int n) { return static_cast<int>(random_() % n); }
+  std::string Text() {
+    static constexpr std::string_view kCharacters = "a\"\\\n\x01,:{}[] <";
+    std::string out;
+    for (int i = Below(6); i > 0; --i)
+      out += kCharacters[random_() % kCharacters.size()];
+    return out;
+  }
+  std::mt19937 random_;
+};
+
+TEST(JsonWriter, WritesWhatALibraryReads) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    std::string out;
+    Writer w(out,
+             seed % 2 == 0 ? Writer::Spaces::kNone : Writer::Spaces::kAfter,
+             seed % 3);
+    const nlohmann::json expected = Both(seed).Value(w, 0);
+    ASSERT_EQ(nlohmann::json::parse(out), expected) << out;
+  }
+}
+
+}  // namespace
+
 }  // namespace lamina::json

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/byte_source.h"
-#include "base/protobuf/stream.h"
 
 namespace lamina::protobuf {
 namespace {

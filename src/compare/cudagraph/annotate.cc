@@ -8,11 +8,9 @@
 #include <tuple>
 
 #include "base/string_pool.h"
-#include "compare/cudagraph/assign.h"
-#include "compare/cudagraph/calls.h"
+#include "compare/cudagraph/align.h"
+#include "compare/cudagraph/names.h"
 #include "compare/cudagraph/node_chain.h"
-#include "compare/cudagraph/node_tags.h"
-#include "compare/cudagraph/replays.h"
 #include "compare/cudagraph/stretches.h"
 
 namespace lamina::cudagraph {

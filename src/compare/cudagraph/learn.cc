@@ -8,9 +8,8 @@
 #include "analysis/common/replayed.h"
 #include "base/text.h"
 #include "compare/cudagraph/annotate.h"
-#include "compare/cudagraph/calls.h"
-#include "compare/cudagraph/layer_number.h"
-#include "compare/cudagraph/ranges.h"
+#include "compare/cudagraph/names.h"
+#include "compare/cudagraph/stretches.h"
 #include "trace/categories.h"
 #include "tree/modules.h"
 

@@ -1,18 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "compare/cudagraph/names.h"
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <fmt/core.h>
+#include <map>
 #include <re2/re2.h>
+#include <string_view>
+#include <utility>
 
+#include "base/cpp_name.h"
 #include "base/decimal.h"
-#include "compare/cudagraph/calls.h"
-#include "compare/cudagraph/ranges.h"
+#include "base/text.h"
+#include "compare/cudagraph/stretches.h"
 #include "table/row_columns.h"
 
 namespace lamina::cudagraph {
+
+bool IsLaunch(std::string_view name) {
+  return Contains(name, "LaunchKernel") ||
+         Contains(name, "LaunchCooperativeKernel") ||
+         Contains(name, "Memcpy") || Contains(name, "Memset");
+}
+
+std::string TokenOf(std::string_view name) {
+  if (Contains(name, "fillBuffer") || Contains(name, "Memset")) return "(fill)";
+  if (Contains(name, "copyBuffer") || Contains(name, "Memcpy")) return "(copy)";
+  if (name.ends_with(".kd")) name.remove_suffix(3);
+  std::string plain = Demangle(name);
+  const size_t clone = plain.find(" [clone");
+  if (clone != std::string::npos) plain.resize(clone);
+  return plain;
+}
+
+std::string TokenOfWork(const trace::Trace& trace, trace::SliceId work) {
+  if (trace.KindOf(work) == trace::Kind::kMemcpy) return "(copy)";
+  if (trace.KindOf(work) == trace::Kind::kMemset) return "(fill)";
+  return TokenOf(trace.Name(work));
+}
+
+bool IsFrameworkFrame(std::string_view name) {
+  for (const std::string_view word :
+       {"torch/", "triton/", "importlib", "contextlib", "<built-in",
+        "threading.py", "multiprocessing", "nn.Module: ", "runpy.py",
+        "asyncio/"}) {
+    if (Contains(name, word)) return true;
+  }
+  return !Contains(name, ".py(");
+}
+
+int64_t BatchOf(std::string_view range) {
+  static const RE2 kCapture(R"(^capture_(\d+)_)");
+  // vLLM: all tokens of the step; a step of generation only has one of each
+  // request.
+  static const RE2 kTokens(R"(^execute_(\d+)_context_\d+\()");
+  static const RE2 kGeneration(R"(^execute_context_0\(.*_generation_(\d+)\()");
+  static const RE2 kDiffusion(R"(^execute_diffusion_(\d+)_)");
+  static const RE2 kSglang(R"(^step\[.*\b(?:bs|toks)=(\d+))");
+  const re2::StringPiece text(range.data(), range.size());
+  for (const RE2* pattern :
+       {&kCapture, &kTokens, &kGeneration, &kDiffusion, &kSglang}) {
+    int64_t batch = -1;
+    if (RE2::PartialMatch(text, *pattern, &batch)) return batch;
+  }
+  return -1;
+}
+
+namespace {
+
+using tree::ModulePathId;
+using tree::Modules;
+
+// The number of a module that is named like a layer, by its class
+// ("DecoderLayer_12") or by its attribute ("layers_12"); -1 for others. A part
+// of a layer can have the word in its name, too ("LayerNorm_12"): without
+// modules of its own it must end in it.
+int64_t OwnNumber(std::string_view name, bool has_modules) {
+  static const RE2 kEnds(
+      R"((?:.*(?:(?:Layer|Block)[0-9]*|layers?|blocks?)|h)_([0-9]{1,9}))");
+  static const RE2 kHas(R"(.*(?:Layer|Block)[A-Za-z0-9]*_([0-9]{1,9}))");
+  int64_t number = -1;
+  const re2::StringPiece text(name.data(), name.size());
+  if (!RE2::FullMatch(text, kEnds, &number) && has_modules)
+    RE2::FullMatch(text, kHas, &number);
+  return number;
+}
+
+}  // namespace
+
+// Of layers inside each other the outermost one counts that has siblings of its
+// class: a "TransformerBlock_0" around all layers has none. Where only one
+// layer was recorded, the innermost counts.
+LayerNumbers::LayerNumbers(const trace::Trace& trace, const Modules& modules) {
+  const auto& paths = modules.paths();
+  std::vector<bool> has_modules(paths.size());
+  std::map<std::pair<uint32_t, std::string_view>, size_t> siblings;
+  const auto class_of = [&](const Modules::Path& path) {
+    return std::pair(path.parent.value,
+                     Modules::ClassName(trace.Text(path.name)));
+  };
+  for (const Modules::Path& path : paths) {
+    if (path.parent.valid()) has_modules[path.parent.value] = true;
+    ++siblings[class_of(path)];
+  }
+  std::vector<bool> repeated(paths.size());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const Modules::Path& path = paths[i];
+    int64_t number = -1;
+    if (path.parent.valid()) {
+      number = number_[path.parent.value];
+      repeated[i] = repeated[path.parent.value];
+    }
+    if (!repeated[i]) {
+      const int64_t own =
+          OwnNumber(Modules::ShortName(trace.Text(path.name)), has_modules[i]);
+      if (own >= 0) {
+        number = own;
+        repeated[i] = siblings[class_of(path)] > 1;
+      }
+    }
+    number_.push_back(number);
+  }
+}
+
 namespace {
 
 using trace::Kind;

@@ -1,10 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "compare/cudagraph/stretches.h"
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
+
+#include "analysis/common/replayed.h"
+#include "compare/cudagraph/names.h"
+#include "trace/categories.h"
 
 namespace lamina::cudagraph {
+
+namespace {
+
+using trace::SliceId;
+
+// Nodes are numbered in the order of capture, which parallel branches do not
+// keep when they run. False where the work has no such order.
+bool SortByNode(const trace::Trace& trace, std::vector<SliceId>& work) {
+  std::vector<std::pair<int64_t, SliceId>> nodes;
+  for (const SliceId s : work) {
+    const trace::DeviceArgs* args = trace.Device(s);
+    if (args == nullptr || args->graph_node_id == trace::kNoInt) return false;
+    nodes.emplace_back(args->graph_node_id, s);
+  }
+  std::stable_sort(
+      nodes.begin(), nodes.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    if (nodes[i].first == nodes[i - 1].first) return false;
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) work[i] = nodes[i].second;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Replay> FindReplays(const analysis::Context& context,
+                                std::optional<int64_t> batch) {
+  const trace::Trace& trace = context.trace;
+  std::vector<Replay> replays;
+  std::map<uint32_t, uint32_t> by_launch;  // node -> replay
+  for (const SliceId s : trace.device_slices()) {
+    const tree::NodeId launch = context.tree.launch(s);
+    if (!launch.valid() || !trace::IsGraphLaunch(context.tree.name(launch)))
+      continue;
+    const auto [it, is_new] = by_launch.try_emplace(
+        launch.value, static_cast<uint32_t>(replays.size()));
+    if (is_new) {
+      Replay replay;
+      replay.launch = context.tree.slice(launch);
+      replay.batch = batch.value_or(
+          BatchOf(trace.strings[context.steps.RequestsAt(launch)]));
+      replays.push_back(std::move(replay));
+    }
+    replays[it->second].work.push_back(s);
+  }
+  for (Replay& replay : replays) {
+    std::stable_sort(replay.work.begin(), replay.work.end(),
+                     [&](SliceId a, SliceId b) {
+                       return trace.Start(a) != trace.Start(b)
+                                  ? trace.Start(a) < trace.Start(b)
+                                  : a < b;
+                     });
+    replay.by_node = SortByNode(trace, replay.work);
+    const trace::DeviceArgs* const args = trace.Device(replay.work[0]);
+    if (args != nullptr) replay.graph_id = args->graph_id;
+  }
+  std::stable_sort(replays.begin(), replays.end(),
+                   [&](const Replay& a, const Replay& b) {
+                     return trace.Start(a.launch) < trace.Start(b.launch);
+                   });
+  for (uint32_t i = 0; i < replays.size(); ++i) {
+    replays[i].number = i;
+    replays[i].step = context.steps.StepAt(trace.Start(replays[i].launch));
+  }
+  return replays;
+}
+
+using trace::Kind;
+using trace::kNoRow;
+using trace::SliceId;
+
+Ranges::Ranges(const trace::Trace& trace, const RE2& tags)
+    : trace_(trace),
+      is_tag_(trace.strings.size(), 2),
+      tracks_(trace.tracks.size()) {
+  const trace::Slices& slices = trace.slices;
+  for (uint32_t i = 0; i < slices.size(); ++i) {
+    if (slices.kind[i] != Kind::kAnnotation && slices.kind[i] != Kind::kOp)
+      continue;
+    uint8_t& tag = is_tag_[slices.name[i].value];
+    if (tag == 2) {
+      const std::string_view name = trace.strings[slices.name[i]];
+      tag = RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), tags);
+    }
+    if (slices.kind[i] == Kind::kOp && tag == 0) continue;
+    const int64_t start = slices.start_ns[i];
+    tracks_[slices.track[i].value].push_back(
+        {start, start + slices.dur_ns[i], SliceId(i), kNoRow});
+  }
+  for (std::vector<Range>& ranges : tracks_) {
+    std::stable_sort(ranges.begin(), ranges.end(),
+                     [](const Range& a, const Range& b) {
+                       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns
+                                                       : a.end_ns > b.end_ns;
+                     });
+    std::vector<uint32_t> stack;
+    for (uint32_t i = 0; i < ranges.size(); ++i) {
+      while (!stack.empty() &&
+             ranges[stack.back()].end_ns <= ranges[i].start_ns)
+        stack.pop_back();
+      if (!stack.empty()) ranges[i].below = stack.back();
+      stack.push_back(i);
+    }
+  }
+}
+
+std::vector<SliceId> Ranges::At(trace::TrackId track, int64_t at) const {
+  const std::vector<Range>& ranges = tracks_[track.value];
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), at,
+      [](int64_t time, const Range& r) { return time < r.start_ns; });
+  std::vector<SliceId> found;
+  if (after == ranges.begin()) return found;
+  // Whatever has not ended lies on the stack below the last to begin.
+  for (auto i = static_cast<uint32_t>(after - ranges.begin() - 1); i != kNoRow;
+       i = ranges[i].below) {
+    if (at < ranges[i].end_ns) found.push_back(ranges[i].slice);
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+bool Ranges::IsTag(SliceId range) const {
+  return is_tag_[trace_.slices.name[range.value].value] == 1;
+}
+
 namespace {
 
 constexpr uint64_t kMaxCells = uint64_t{100} << 20;

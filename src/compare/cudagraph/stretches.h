@@ -1,16 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Where replays begin and end, the ranges that hold a moment of a thread, and
+// which stretches of an eager trace replayed kernels repeat.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <re2/re2.h>
+#include <span>
+#include <vector>
+
+#include "compare/cudagraph/annotate.h"
+#include "trace/trace.h"
+
+namespace lamina::cudagraph {
+
+// The launches of graphs in a trace in order of their start, each with its
+// device work. `batch`: that of all launches; else as ranges around them say.
+std::vector<Replay> FindReplays(const analysis::Context& context,
+                                std::optional<int64_t> batch);
+
+// The ranges that hold a moment of a thread: annotations, and ops with the name
+// of a tag, since the fast form of record_function is recorded as an op.
+
+class Ranges {
+ public:
+  Ranges(const trace::Trace& trace, const RE2& tags);
+
+  // Ranges of a track that hold `at`, outermost first.
+  std::vector<trace::SliceId> At(trace::TrackId track, int64_t at) const;
+  bool IsTag(trace::SliceId range) const;
+
+ private:
+  struct Range {
+    int64_t start_ns;
+    int64_t end_ns;
+    trace::SliceId slice;
+    uint32_t below;  // the range under it on the stack; kNoRow: none
+  };
+
+  const trace::Trace& trace_;
+  std::vector<uint8_t> is_tag_;             // by name
+  std::vector<std::vector<Range>> tracks_;  // by (start, -duration)
+};
+
 // Which stretches of an eager trace replayed kernels repeat. A captured segment
 // is one graph; an eager trace holds what was called before and after it, holds
 // it once where it is replayed four times, or three times where it is replayed
 // once, or holds two models.
-#pragma once
-
-#include <cstdint>
-#include <span>
-#include <vector>
-
-namespace lamina::cudagraph {
 
 // replay[replay_begin, replay_end) follows capture[capture_begin, capture_end),
 // with few elements more, less or other.

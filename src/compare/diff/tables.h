@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compare/diff/diff.h"
-#include "compare/diff/pairs.h"
+#include "compare/diff/match.h"
 #include "compare/diff/sums.h"
 
 namespace lamina::analysis::diff {

@@ -10,7 +10,6 @@
 #include "analysis/common/launchers.h"
 #include "base/sequence_match.h"
 #include "compare/diff/match.h"
-#include "compare/diff/pairs.h"
 #include "compare/diff/side.h"
 #include "compat/tracelens/python_text.h"
 #include "compat/tracelens/sheets.h"

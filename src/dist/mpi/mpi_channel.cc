@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "dist/channel.h"
-#include "dist/mpi_plugin.h"
 
 namespace lamina::dist {
 namespace {

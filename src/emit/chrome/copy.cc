@@ -7,12 +7,12 @@
 #include <optional>
 #include <string_view>
 
-#include "base/byte_window.h"
+#include "base/byte_source.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/json/strict.h"
+#include "base/json/tokens.h"
 
 namespace lamina::emit {
 namespace {

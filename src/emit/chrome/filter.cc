@@ -6,9 +6,8 @@
 
 #include "base/counted.h"
 #include "base/escape.h"
-#include "base/json/members.h"
+#include "base/json/cutter.h"
 #include "base/json/scan.h"
-#include "base/json/stream.h"
 #include "base/json/strict.h"
 #include "base/json/tokens.h"
 

@@ -8,9 +8,8 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/json/members.h"
+#include "base/json/cutter.h"
 #include "base/json/scan.h"
-#include "base/json/stream.h"
 #include "base/json/strict.h"
 #include "base/json/tokens.h"
 #include "base/parallel.h"

@@ -14,7 +14,6 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "emit/common/brackets.h"
-#include "emit/common/recording.h"
 #include "emit/common/slice_args.h"
 #include "trace/module_frames.h"
 

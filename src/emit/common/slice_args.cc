@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "emit/common/slice_args.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/strict.h"
+#include "base/json/writer.h"
 #include "trace/arg_keys.h"
 #include "trace/sync_record.h"
 
@@ -207,6 +209,51 @@ void SliceArgs::Memory(const trace::MemoryArgs& memory) {
   if (memory.device_type >= 0)
     Int(ArgText(ArgKey::kDeviceType), memory.device_type);
   Int(ArgText(ArgKey::kDeviceId), memory.device_id);
+}
+
+namespace {
+
+using json::Writer;
+
+void IntOf(Writer& w, std::string_view key, int64_t value) {
+  if (value != trace::kNoInt) w.Int(key, value);
+}
+
+}  // namespace
+
+std::string DevicePropertiesJson(const trace::Info& info) {
+  if (info.devices.empty()) return {};
+  std::string out;
+  Writer w(out);
+  w.Array();
+  for (const trace::DeviceInfo& device : info.devices) {
+    w.Object();
+    IntOf(w, "id", device.id);
+    if (!device.name.empty()) w.Text("name", device.name);
+    IntOf(w, "totalGlobalMem", device.memory_bytes);
+    IntOf(w, "computeMajor", device.compute_major);
+    IntOf(w, "computeMinor", device.compute_minor);
+    IntOf(w, "numSms", device.sm_count);
+    IntOf(w, "clockRate", device.clock_khz);
+    w.Close();
+  }
+  w.Close();
+  return out;
+}
+
+std::string DistributedJson(const trace::Info& info) {
+  if (!info.rank) return {};
+  std::string out;
+  Writer w(out);
+  w.Object();
+  if (!info.backend.empty()) w.Text("backend", info.backend);
+  IntOf(w, "rank", *info.rank);
+  if (info.world_size) IntOf(w, "world_size", *info.world_size);
+  // Text of the input, which readers take as it is.
+  if (const auto groups = json::MakeStrict(info.process_groups))
+    w.Raw("pg_config", *groups);
+  w.Close();
+  return out;
 }
 
 }  // namespace lamina::emit

@@ -70,4 +70,11 @@ class SliceArgs {
   std::deque<std::array<int64_t, 3>> triples_;
 };
 
+// Facts about a recording in the form that PyTorch's profiler gives them.
+
+// The list "deviceProperties"; empty when no device is known.
+std::string DevicePropertiesJson(const trace::Info& info);
+// The object "distributedInfo"; empty without a rank.
+std::string DistributedJson(const trace::Info& info);
+
 }  // namespace lamina::emit

@@ -12,9 +12,7 @@
 #include <tuple>
 
 #include "emit/common/brackets.h"
-#include "emit/common/recording.h"
 #include "emit/common/slice_args.h"
-#include "emit/perfetto/arrows.h"
 #include "emit/perfetto/lanes.h"
 #include "emit/perfetto/packets.h"
 #include "trace/categories.h"

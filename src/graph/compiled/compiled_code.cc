@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "graph/dialects/log_text.h"
 #include "graph/dialects/read.h"
-#include "graph/target.h"
+#include "graph/types.h"
 
 namespace lamina::graph {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "graph/dialects/readers.h"
-#include "graph/line_scan.h"
+#include "graph/line_parser.h"
 #include "graph/types.h"
 
 namespace lamina::graph {

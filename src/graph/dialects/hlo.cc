@@ -5,7 +5,7 @@
 
 #include "base/escape.h"
 #include "graph/dialects/readers.h"
-#include "graph/line_scan.h"
+#include "graph/line_parser.h"
 
 namespace lamina::graph {
 namespace {

@@ -11,9 +11,10 @@
 #include <map>
 #include <set>
 
+#include "base/cpp_name.h"
 #include "base/decimal.h"
-#include "base/shorten.h"
 #include "graph/layers/names.h"
+#include "graph/layers/rules.h"
 #include "graph/types.h"
 
 namespace lamina::graph {

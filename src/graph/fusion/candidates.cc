@@ -12,11 +12,10 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/text.h"
-#include "graph/fusion/canonical.h"
 #include "graph/fusion/census.h"
-#include "graph/fusion/judgement.h"
+#include "graph/fusion/mining.h"
 #include "graph/pattern/linear_form.h"
-#include "graph/target.h"
+#include "graph/types.h"
 
 namespace lamina::fusion {
 namespace {

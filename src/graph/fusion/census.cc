@@ -7,8 +7,8 @@
 
 #include "base/counted.h"
 #include "graph/layers/names.h"
-#include "graph/passes/pattern_pass.h"
-#include "graph/target.h"
+#include "graph/layers/rules.h"
+#include "graph/passes/pass.h"
 #include "graph/types.h"
 
 namespace lamina::fusion {

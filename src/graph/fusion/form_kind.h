@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "graph/fusion/cones.h"
 #include "graph/fusion/mining.h"
 
 namespace lamina::fusion {

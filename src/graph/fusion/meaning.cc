@@ -12,7 +12,6 @@
 
 #include "base/decimal.h"
 #include "base/text.h"
-#include "graph/target.h"
 #include "graph/types.h"
 
 namespace lamina::fusion {

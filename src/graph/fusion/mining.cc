@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "graph/fusion/mining.h"
 
 #include <absl/container/flat_hash_map.h>
@@ -9,11 +10,226 @@
 
 #include "base/stop.h"
 #include "base/text.h"
-#include "graph/fusion/canonical.h"
-#include "graph/fusion/cones.h"
 #include "graph/fusion/form_kind.h"
+#include "graph/fusion/op_table.h"
+#include "graph/types.h"
 
 namespace lamina::fusion {
+
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+
+// Lists of a hundred experts need not be read to the end.
+constexpr size_t kShownItems = 8;
+
+class Writer {
+ public:
+  Writer(const Graph& graph, bool readable)
+      : graph_(graph), readable_(readable) {}
+
+  std::string Run(const std::vector<NodeId>& nodes) {
+    for (const NodeId id : nodes)
+      names_.try_emplace(id, "%n" + std::to_string(names_.size()));
+    for (const NodeId id : nodes) AddNode(id);
+    return std::move(out_);
+  }
+
+ private:
+  void AddNode(NodeId id) {
+    if (!out_.empty()) out_ += '\n';
+    out_ += names_[id] + " = ";
+    out_ += graph_.op(id);
+    out_ += '(';
+    bool first = true;
+    for (const graph::OperandId operand : graph_.TopOperands(id)) {
+      if (!first) out_ += ", ";
+      first = false;
+      AddOperand(operand);
+    }
+    out_ += ')';
+    if (!readable_) AddResult(id);
+  }
+
+  void AddOperand(graph::OperandId id) {
+    const graph::Operand& operand = graph_.operand(id);
+    if (operand.IsValue()) {
+      out_ += NameOf(operand.value());
+      return;
+    }
+    if (operand.extent() == 0) {
+      out_ += operand.text();
+      return;
+    }
+    out_ += '[';
+    size_t items = 0;
+    const uint32_t end = id.value + operand.extent();
+    for (uint32_t i = id.value + 1; i <= end;
+         i += 1 + graph_.operand(graph::OperandId(i)).extent()) {
+      if (items > 0) out_ += ", ";
+      if (readable_ && items == kShownItems) {
+        out_ += "...";
+        break;
+      }
+      ++items;
+      AddOperand(graph::OperandId(i));
+    }
+    out_ += ']';
+  }
+
+  // Values from outside by first use; weights and sizes apart.
+  const std::string& NameOf(NodeId id) {
+    const auto [found, fresh] = names_.try_emplace(id);
+    if (fresh) {
+      const graph::Node& node = graph_[id];
+      const bool weight = node.kind == graph::NodeKind::kWeight;
+      found->second = (weight ? "!w" : "%x") +
+                      std::to_string(weight ? weights_++ : values_++);
+    }
+    return found->second;
+  }
+
+  // Ranks and dtypes, not sizes: heads of Q and of K are alike.
+  void AddResult(NodeId id) {
+    const graph::ResultText result = graph::SplitResult(graph_[id].result);
+    out_ += " : ";
+    const auto dims = graph::SplitShape(result.shape);
+    out_ += dims ? std::to_string(dims->size()) : "?";
+    out_ += ' ';
+    out_ += result.dtype;
+  }
+
+  const Graph& graph_;
+  const bool readable_;
+  std::string out_;
+  absl::flat_hash_map<NodeId, std::string> names_;
+  size_t values_ = 0;
+  size_t weights_ = 0;
+};
+
+}  // namespace
+
+std::string CanonicalForm(const Graph& graph,
+                          const std::vector<NodeId>& nodes) {
+  return Writer(graph, false).Run(nodes);
+}
+
+std::string FormText(const Graph& graph, const std::vector<NodeId>& nodes) {
+  return Writer(graph, true).Run(nodes);
+}
+
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::NodeKind;
+
+constexpr uint32_t kNoCone = 0xffffffff;
+// Values that nearly every node reads (cos and sin) join nothing by
+// themselves.
+constexpr size_t kMaxSiblings = 8;
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const ClassedOps& ops)
+      : graph_(graph), ops_(ops), cone_of_(graph.size(), kNoCone) {}
+
+  Cones Run() {
+    Part();
+    Link();
+    return std::move(out_);
+  }
+
+ private:
+  // From the last node to the first: a node whose users all lie in one cone
+  // belongs to it; another light node is a root.
+  void Part() {
+    for (auto it = ops_.order().rbegin(); it != ops_.order().rend(); ++it) {
+      const NodeId id = *it;
+      if (!ops_.IsLight(id) && !ops_.IsView(id)) continue;
+      uint32_t cone = kNoCone;
+      bool one = graph_.UseCount(id) > 0;
+      graph_.ForEachUse(id, [&](graph::OperandId, const graph::Operand& use) {
+        const uint32_t user = cone_of_[use.owner().value];
+        one &= user != kNoCone && (cone == kNoCone || cone == user);
+        cone = user;
+      });
+      if (!one) {
+        if (!ops_.IsLight(id)) continue;
+        cone = static_cast<uint32_t>(out_.list.size());
+        out_.list.emplace_back();
+        out_.list.back().root = id;
+      }
+      cone_of_[id.value] = cone;
+      out_.list[cone].nodes.push_back(id);
+      out_.list[cone].light += ops_.IsLight(id);
+    }
+    for (Cone& cone : out_.list)
+      std::reverse(cone.nodes.begin(), cone.nodes.end());
+  }
+
+  // Cones that feed each other, or read one value that few read.
+  void Link() {
+    out_.links.resize(out_.list.size());
+    const auto link = [&](uint32_t a, uint32_t b) {
+      if (a == b) return;
+      out_.links[a].insert(b);
+      out_.links[b].insert(a);
+    };
+    std::vector<NodeId> inputs;
+    for (const NodeId id : ops_.order()) {
+      const uint32_t to = cone_of_[id.value];
+      if (to == kNoCone) continue;
+      graph_.Inputs(id, inputs);
+      for (NodeId input : inputs) {
+        // Through views that belong to no cone.
+        for (int hops = 0;
+             hops < 8 && graph_[input].kind == NodeKind::kOp &&
+             ops_.IsView(input) && cone_of_[input.value] == kNoCone;
+             ++hops) {
+          std::set<uint32_t> siblings;
+          for (const NodeId user : graph_.Users(input)) {
+            if (cone_of_[user.value] != kNoCone)
+              siblings.insert(cone_of_[user.value]);
+          }
+          if (siblings.size() <= kMaxSiblings) {
+            for (const uint32_t sibling : siblings) link(to, sibling);
+          }
+          const std::vector<NodeId> above = graph_.Inputs(input);
+          if (above.empty()) break;
+          input = above[0];
+        }
+        if (cone_of_[input.value] != kNoCone) link(to, cone_of_[input.value]);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const ClassedOps& ops_;
+  std::vector<uint32_t> cone_of_;
+  Cones out_;
+};
+
+}  // namespace
+
+ClassedOps::ClassedOps(const Graph& graph, const OpTable& ops)
+    : class_(graph.size(), OpClass::kOther) {
+  // Few distinct ops: each is looked up once.
+  absl::flat_hash_map<uint32_t, OpClass> known;
+  for (const NodeId id : graph.nodes()) {
+    if (graph[id].kind != NodeKind::kOp) continue;
+    order_.push_back(id);
+    const auto [found, fresh] = known.try_emplace(graph[id].op.value);
+    if (fresh) found->second = ops.ClassOf(graph.op(id));
+    class_[id.value] = found->second;
+  }
+}
+
+Cones FindCones(const Graph& graph, const ClassedOps& ops) {
+  return Finder(graph, ops).Run();
+}
+
 namespace {
 
 using graph::Graph;

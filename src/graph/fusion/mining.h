@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unfused subgraphs that repeat, found without a list of patterns.
-//
-// The units are cones: a light op with everything that only it uses, directly
-// or through views. All nodes of a cone can be computed where its root is, and
-// nothing of it is needed outside. A form is a cone, a connected and convex
-// union of a few cones, or a part of a cone that occurs in more places than
-// the whole; equal forms are those with equal ops, ranks, dtypes, literals and
-// wiring. Only closed forms are kept: those that no larger form accompanies
-// everywhere. The number of unions that are looked at is bounded.
+// Unfused subgraphs that repeat, found without a list of patterns: the units
+// they are made of (cones), a form of each set that compares as text, and the
+// forms that repeat.
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +15,49 @@
 #include "graph/graph.h"
 
 namespace lamina::fusion {
+
+// A set of nodes as text: to compare with others, and to read.
+
+// Equal for sets with the same ops, ranks, dtypes, literals and wiring in the
+// same order; names do not enter. The nodes stand in order of the graph.
+std::string CanonicalForm(const graph::Graph& graph,
+                          const std::vector<graph::NodeId>& nodes);
+
+// The same as lines of a pattern, with short names.
+std::string FormText(const graph::Graph& graph,
+                     const std::vector<graph::NodeId>& nodes);
+
+// The units that forms are made of: a light op with everything that only it
+// uses.
+
+// The ops of a graph in its order, each with its class.
+class ClassedOps {
+ public:
+  ClassedOps(const graph::Graph& graph, const OpTable& ops);
+
+  const std::vector<graph::NodeId>& order() const { return order_; }
+  OpClass of(graph::NodeId id) const { return class_[id.value]; }
+  bool IsLight(graph::NodeId id) const { return of(id) == OpClass::kLight; }
+  bool IsView(graph::NodeId id) const { return of(id) == OpClass::kView; }
+
+ private:
+  std::vector<graph::NodeId> order_;
+  std::vector<OpClass> class_;  // by node
+};
+
+struct Cone {
+  graph::NodeId root;
+  std::vector<graph::NodeId> nodes;  // in order of the graph, views included
+  size_t light = 0;
+};
+
+struct Cones {
+  std::vector<Cone> list;
+  // Cones that feed each other, or read one value that few read.
+  std::vector<std::set<uint32_t>> links;
+};
+
+Cones FindCones(const graph::Graph& graph, const ClassedOps& ops);
 
 enum class FormKind : uint8_t {
   kElementWise,

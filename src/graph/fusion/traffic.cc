@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "graph/pattern/pattern.h"
 #include "graph/tables.h"
-#include "graph/target.h"
+#include "graph/types.h"
 
 namespace lamina::fusion {
 namespace {

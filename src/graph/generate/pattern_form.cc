@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "graph/generate/python_text.h"
 #include "graph/generate/test_text.h"
-#include "graph/pattern/dims.h"
+#include "graph/pattern/linear_form.h"
 #include "graph/types.h"
 
 namespace lamina::generate {

@@ -10,7 +10,7 @@
 
 #include "base/decimal.h"
 #include "graph/generate/python_text.h"
-#include "graph/pattern/dims.h"
+#include "graph/pattern/linear_form.h"
 #include "graph/types.h"
 
 namespace lamina::generate {

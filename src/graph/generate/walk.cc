@@ -12,8 +12,8 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "graph/generate/python_text.h"
-#include "graph/pattern/dims.h"
-#include "graph/target.h"
+#include "graph/pattern/linear_form.h"
+#include "graph/types.h"
 
 namespace lamina::generate {
 namespace {

@@ -16,9 +16,9 @@
 #include "graph/generate/pattern_form.h"
 #include "graph/generate/test_text.h"
 #include "graph/generate/walk.h"
-#include "graph/passes/pattern_pass.h"
+#include "graph/passes/pass.h"
 #include "graph/passes/rule_file.h"
-#include "graph/target.h"
+#include "graph/types.h"
 
 namespace lamina::generate {
 namespace {

@@ -5,8 +5,7 @@
 #include <re2/re2.h>
 
 #include "base/cpp_name.h"
-#include "base/shorten.h"
-#include "graph/target.h"
+#include "graph/types.h"
 
 namespace lamina::graph {
 

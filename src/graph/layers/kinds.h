@@ -9,6 +9,8 @@
 
 #include "graph/layers/groups.h"
 #include "graph/layers/layers.h"
+#include "graph/layers/rules.h"
+#include "lamina/result.h"
 
 namespace lamina::graph {
 
@@ -47,5 +49,14 @@ std::string SignatureOf(const Graph& graph, NodeId id,
 
 // "0-2, 5" for numbers in order.
 std::string RangesOf(const std::vector<uint32_t>& numbers);
+
+// Layers as tables and notes: the overview of `lamina graph layers`.
+
+// Tables `kinds` (one row per kind of layer), `parts` (what stands in front of
+// and behind the layers), `layers` (one row per layer), `boundaries`,
+// `layer_nodes` (one row per op of the graph); notes about odd layers and gaps
+// in the numbers.
+ResultSet LayerTables(const Graph& graph, const Layers& layers,
+                      const std::vector<Group>& groups, const Kinds& kinds);
 
 }  // namespace lamina::graph

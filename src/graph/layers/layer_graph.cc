@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "graph/layers/layer_graph.h"
 
 #include <absl/container/flat_hash_set.h>
+#include <cmath>
+#include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/decimal.h"
+#include "base/json/writer.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph {
+
 namespace {
 
 class Cutter {
@@ -167,6 +174,267 @@ void NameKind(LayerGraph& layer, const Layers& layers, const Kinds& kinds,
   const uint32_t kind = kinds.of_layer[static_cast<size_t>(place)];
   layer.kind = KindName(kind);
   layer.kind_layers = LayersOf(kinds.kinds[kind], layers);
+}
+
+namespace {
+
+std::string NameOf(const LayerGraph& layer) {
+  if (!layer.part.empty()) return layer.part;
+  return (layer.stack.empty() ? "" : layer.stack + ":") +
+         std::to_string(layer.index);
+}
+
+Note NoteOf(const LayerGraph& layer, size_t edges, size_t weights) {
+  std::string text = fmt::format(
+      "{}{} of {}: {}, {}, {}, {} from outside.",
+      layer.part.empty() ? "Layer " : "", NameOf(layer), layer.source_file,
+      Counted(layer.nodes.size(), "node"), Counted(edges, "edge"),
+      Counted(weights, "weight"), Counted(layer.externals.size(), "input"));
+  if (layer.trace) {
+    text += fmt::format(" {} on {} take {} in a replay of median length.",
+                        Counted(layer.trace->kernels, "kernel"),
+                        Counted(layer.trace->streams, "stream"),
+                        HumanTime(std::llround(layer.trace->total_ns)));
+  }
+  return MakeNote(Severity::kInfo, "graph_layer", std::move(text),
+                  {{"graph_layer_nodes", "layer", NameOf(layer), {}}});
+}
+
+struct NodeRow {
+  std::string_view layer, id, op, shape, dtype, group, sub_group;
+  std::string inputs;
+  size_t weights;
+  std::string kernels;
+  std::string_view confidence;
+  std::optional<int64_t> kernel_time;
+};
+
+struct InputRow {
+  std::string_view layer, id, label, shape;
+};
+
+struct WeightRow {
+  std::string_view layer, node, weight, shape, dtype;
+};
+
+}  // namespace
+
+ResultSet LayerGraphTables(const std::vector<LayerGraph>& layers) {
+  const RowColumns<NodeRow> node_columns{
+      "graph_layer_nodes",
+      "Ops of a layer, in the order of the dump.",
+      {{"layer", ColumnType::kText, "Layer.", &NodeRow::layer},
+       {"id", ColumnType::kText, "Node.", &NodeRow::id},
+       {"op", ColumnType::kText, "Normalised op.", &NodeRow::op},
+       {"shape", ColumnType::kText, "Shape of its result.", &NodeRow::shape},
+       {"dtype", ColumnType::kText, "Type of its result.", &NodeRow::dtype},
+       {"group", ColumnType::kText, "Part of the layer.", &NodeRow::group},
+       {"sub_group", ColumnType::kText, "Part of that.", &NodeRow::sub_group},
+       {"inputs", ColumnType::kText,
+        "Nodes and inputs from outside that it consumes.", &NodeRow::inputs},
+       {"weights", ColumnType::kInt, "Weights that it consumes.",
+        &NodeRow::weights},
+       {"kernels", ColumnType::kText, "Kernels on it, with a trace.",
+        &NodeRow::kernels},
+       {"confidence", ColumnType::kText, "How sure the first of them is.",
+        &NodeRow::confidence},
+       {"kernel_time_us", ColumnType::kTime,
+        "Their medians over the replays; null: none is known.",
+        &NodeRow::kernel_time}}};
+  Table nodes(node_columns.schema());
+  const RowColumns<InputRow> input_columns{
+      "graph_layer_inputs",
+      "What comes from outside of a layer.",
+      {{"layer", ColumnType::kText, "Layer.", &InputRow::layer},
+       {"id", ColumnType::kText, "Node outside.", &InputRow::id},
+       {"label", ColumnType::kText, "What it is.", &InputRow::label},
+       {"shape", ColumnType::kText, "Shape.", &InputRow::shape}}};
+  Table inputs(input_columns.schema());
+  const RowColumns<WeightRow> weight_columns{
+      "graph_layer_weights",
+      "Weights of a layer.",
+      {{"layer", ColumnType::kText, "Layer.", &WeightRow::layer},
+       {"node", ColumnType::kText, "Node that consumes it.", &WeightRow::node},
+       {"weight", ColumnType::kText, "Name.", &WeightRow::weight},
+       {"shape", ColumnType::kText, "Shape.", &WeightRow::shape},
+       {"dtype", ColumnType::kText, "Type.", &WeightRow::dtype}}};
+  Table weights(weight_columns.schema());
+  ResultSet out;
+  for (const LayerGraph& layer : layers) {
+    const std::string name = NameOf(layer);
+    size_t edges = 0;
+    const size_t weights_before = weights.rows();
+    for (const LayerNode& node : layer.nodes) {
+      edges += node.inputs.size();
+      double total_ns = 0;
+      std::vector<std::string_view> kernels;
+      for (const LayerKernel& kernel : node.kernels) {
+        total_ns += kernel.duration_ns;
+        kernels.emplace_back(kernel.name);
+      }
+      std::optional<int64_t> time;
+      if (!kernels.empty()) time = std::llround(total_ns);
+      node_columns.Add(
+          nodes, {.layer = name,
+                  .id = node.id,
+                  .op = node.op,
+                  .shape = node.shape,
+                  .dtype = node.dtype,
+                  .group = node.group,
+                  .sub_group = node.sub_group,
+                  .inputs = fmt::format("{}", fmt::join(node.inputs, ", ")),
+                  .weights = node.weights.size(),
+                  .kernels = fmt::format("{}", fmt::join(kernels, ", ")),
+                  .confidence =
+                      node.kernels.empty() ? "" : FitName(node.kernels[0].fit),
+                  .kernel_time = time});
+      for (const LayerWeight& weight : node.weights)
+        weight_columns.Add(weights, {.layer = name,
+                                     .node = node.id,
+                                     .weight = weight.name,
+                                     .shape = weight.shape,
+                                     .dtype = weight.dtype});
+    }
+    for (const ExternalInput& input : layer.externals)
+      input_columns.Add(inputs, {.layer = name,
+                                 .id = input.id,
+                                 .label = input.label,
+                                 .shape = input.shape});
+    out.notes.push_back(NoteOf(layer, edges, weights.rows() - weights_before));
+  }
+  out.tables.push_back(std::move(nodes));
+  out.tables.push_back(std::move(inputs));
+  out.tables.push_back(std::move(weights));
+  return out;
+}
+
+// The file of a layer. Other programs read it, so its keys and their order are
+// fixed; anything more goes below "lamina".
+
+namespace {
+
+using json::Writer;
+constexpr auto kEach = Writer::Lines::kEach;
+
+// Whether kernels are said to be of their nodes.
+bool Claims(const LayerGraph& layer) {
+  return !layer.trace || layer.trace->claimed;
+}
+
+void WriteNode(Writer& w, const LayerNode& node, bool claimed) {
+  w.Object(kEach);
+  w.Text("id", node.id);
+  w.Text("op", node.target);
+  w.Text("shape", node.shape);
+  w.Text("dtype", node.dtype);
+  w.Text("group", node.group);
+  if (!node.sub_group.empty()) w.Text("sub_group", node.sub_group);
+  w.Array("inputs", kEach);
+  for (const std::string& input : node.inputs) w.Text(input);
+  w.Close();
+  w.Array("weight_inputs", kEach);
+  for (const LayerWeight& weight : node.weights) {
+    w.Object(kEach);
+    w.Text("name", weight.name);
+    w.Text("shape", weight.shape);
+    w.Text("dtype", weight.dtype);
+    w.Close();
+  }
+  w.Close();
+  if (claimed && !node.kernels.empty()) {
+    w.Array("trace_kernels", kEach);
+    for (const LayerKernel& kernel : node.kernels) {
+      w.Object(kEach);
+      w.Text("kernel", kernel.name);
+      w.Real("duration_us", kernel.duration_ns / 1000);
+      w.Close();
+    }
+    w.Close();
+  }
+  w.Close();
+}
+
+void WriteEdges(Writer& w, const LayerGraph& layer) {
+  w.Array("edges", kEach);
+  for (const LayerNode& node : layer.nodes) {
+    if (node.boundary) continue;
+    for (const std::string& input : node.inputs) {
+      w.Object(kEach);
+      w.Text("from", input);
+      w.Text("to", node.id);
+      w.Close();
+    }
+  }
+  w.Close();
+}
+
+// What the published form has no place for.
+void WriteExtension(Writer& w, const LayerGraph& layer) {
+  w.Object("lamina", kEach);
+  if (!layer.stack.empty()) w.Text("stack", layer.stack);
+  w.Object("normalized_ops", kEach);
+  for (const LayerNode& node : layer.nodes) w.Text(node.id, node.op);
+  w.Close();
+  w.Array("boundary_nodes", kEach);
+  for (const LayerNode& node : layer.nodes) {
+    if (node.boundary) WriteNode(w, node, Claims(layer));
+  }
+  w.Close();
+  w.Array("kernels", kEach);
+  for (const LayerNode& node : layer.nodes) {
+    if (!Claims(layer)) break;
+    for (const LayerKernel& kernel : node.kernels) {
+      w.Object(kEach);
+      w.Text("node", node.id);
+      w.Text("full_name", kernel.full_name);
+      w.Real("p95_us", (kernel.p95_ns ? static_cast<double>(*kernel.p95_ns)
+                                      : kernel.duration_ns) /
+                           1000);
+      w.Text("confidence", FitName(kernel.fit));
+      w.Close();
+    }
+  }
+  w.Close();
+  w.Close();
+}
+
+}  // namespace
+
+std::string LayerJson(const LayerGraph& layer, bool extended) {
+  std::string out;
+  Writer w(out, Writer::Spaces::kAfter, 1);
+  w.Object(kEach);
+  if (layer.part.empty())
+    w.Int("layer", layer.index);
+  else
+    w.Text("layer", layer.part);
+  w.Text("source_file", layer.source_file);
+  w.Array("nodes", kEach);
+  for (const LayerNode& node : layer.nodes) {
+    if (!node.boundary) WriteNode(w, node, Claims(layer));
+  }
+  w.Close();
+  WriteEdges(w, layer);
+  w.Array("external_inputs", kEach);
+  for (const ExternalInput& input : layer.externals) {
+    w.Object(kEach);
+    w.Text("id", input.id);
+    w.Text("label", input.label);
+    w.Text("shape", input.shape);
+    w.Close();
+  }
+  w.Close();
+  if (layer.trace) {
+    w.Object("trace_summary", kEach);
+    w.Real("total_duration_us", layer.trace->total_ns / 1000);
+    w.Int("kernel_count", layer.trace->kernels);
+    w.Int("num_streams", layer.trace->streams);
+    if (!layer.trace->warning.empty()) w.Text("warning", layer.trace->warning);
+    w.Close();
+  }
+  if (extended) WriteExtension(w, layer);
+  w.Close();
+  return out + "\n";
 }
 
 }  // namespace lamina::graph

@@ -14,6 +14,7 @@
 #include "graph/layers/groups.h"
 #include "graph/layers/kinds.h"
 #include "graph/layers/layers.h"
+#include "graph/layers/rules.h"
 #include "lamina/result.h"
 
 namespace lamina::graph {

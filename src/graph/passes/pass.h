@@ -1,21 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Passes by name, and running them in the order of a configuration.
+// A rule as a change of a graph, passes by name, and running them in the order
+// of a configuration.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "graph/dump.h"
 #include "graph/passes/config.h"
 #include "graph/passes/log.h"
-#include "graph/passes/pattern_pass.h"
 #include "graph/passes/rule_file.h"
+#include "graph/pattern/rewrite.h"
+#include "graph/pattern/rule.h"
 
 namespace lamina::graph {
+
+// A rule as a change of a graph.
+
+struct ApplyOptions {
+  OptionOf option;
+  // Ids of guards that a dump cannot answer and that the user vouches for.
+  std::set<std::string> assume;
+  // Layer of each node by id, as in FindOptions.
+  std::vector<int32_t> layers;
+};
+
+// What is gone and what came, by name.
+struct Replacement {
+  size_t graph = 0;  // of the dump
+  size_t form = 0;   // of the alternatives of the rule
+  std::vector<std::string> removed;
+  std::vector<std::string> added;
+};
+
+// Notes a replacement: made in front of it.
+class PlaceNotes {
+ public:
+  explicit PlaceNotes(const Graph& graph)
+      : graph_(graph), size_(graph.size()), erased_(graph.erased().size()) {}
+  Replacement Done(size_t form = 0) const;
+
+ private:
+  const Graph& graph_;
+  size_t size_;
+  size_t erased_;
+};
+
+struct Applied {
+  size_t matches = 0;               // replacements
+  std::vector<Replacement> places;  // one each
+  // Matches that were left, by reason.
+  std::map<std::string, size_t> left;
+};
+
+// Whether the rule says what to put in place of its matches.
+bool CanRewrite(const Rule& rule);
+
+// Replaces the matches of a rule in order; where two overlap the first wins.
+// With Counting::kFixedPoint until none is left.
+Applied ApplyRule(Graph& graph, const Rule& rule, const ApplyOptions& options);
+
+// How many replacements ApplyRule() would make, without changing the graph.
+size_t CountReplacements(const Graph& graph, const Rule& rule);
+
+// The native pass behind the rules for linears that share an input: one linear
+// over the joined weight, and one piece of its result per old linear. How many
+// there are is not fixed, so lines of a rule cannot say it.
+
+inline constexpr std::string_view kMergeLinears = "merge_linears";
+
+// Pieces are taken with narrow when other users of the input are allowed (no
+// guard asks for all_users), else with one split.
+Applied MergeLinears(Graph& graph, const Rule& rule,
+                     const ApplyOptions& options);
+
+// Passes by name, and running them in the order of a configuration.
 
 // A change of one graph.
 struct Pass {

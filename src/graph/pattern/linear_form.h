@@ -5,7 +5,9 @@
 // which is what AOT makes of it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,5 +35,18 @@ std::optional<LinearForm> LinearOf(const Graph& graph, NodeId id);
 // Users of a value; in place of a view that only makes rows of it for products
 // the linears that those are.
 std::vector<NodeId> UsersOrLinears(const Graph& graph, NodeId value);
+
+// Dimensions of a shape as texts: numbers, symbols and what is made of them.
+
+// "2", "s0" of "2xs0"; nothing for what is no shape.
+std::optional<std::vector<std::string>> DimsOf(std::string_view shape);
+std::string JoinedDims(const std::vector<std::string>& dims);
+
+// The place that a literal names, "-1" being the last of `rank`.
+std::optional<size_t> DimIndex(std::string_view text, size_t rank);
+
+// Numbers when all are.
+std::string ProductOfDims(const std::vector<std::string>& dims);
+std::string SumOfDims(const std::string& a, const std::string& b);
 
 }  // namespace lamina::graph

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Finding a pattern in a graph, exactly or with one or two deviations.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -11,10 +10,30 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "graph/pattern/op_index.h"
 #include "graph/pattern/pattern.h"
 
 namespace lamina::graph {
+
+// Nodes of a graph by op.
+class OpIndex {
+ public:
+  explicit OpIndex(const Graph& graph);
+  const Graph& graph() const { return *graph_; }
+  uint32_t Position(NodeId id) const { return positions_[id.value]; }
+  // Ops of the graph that one of the targets names.
+  std::vector<StringId> Ops(std::span<const std::string> targets) const;
+  std::span<const NodeId> Nodes(StringId op) const;
+  // Nodes of any of the targets, in order.
+  std::vector<NodeId> Candidates(std::span<const std::string> targets) const;
+
+ private:
+  const Graph* graph_;
+  std::vector<uint32_t> positions_;
+  std::vector<StringId> present_;
+  std::vector<std::vector<NodeId>> by_op_;  // by id of the op
+};
+
+// Finding a pattern in a graph, exactly or with one or two deviations.
 
 // What keeps a place from being a match; in the order of what it costs to
 // believe, cheapest first.

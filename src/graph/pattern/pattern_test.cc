@@ -9,7 +9,7 @@
 #include "graph/dump.h"
 #include "graph/pattern/match.h"
 #include "graph/print.h"
-#include "graph/target.h"
+#include "graph/types.h"
 
 namespace lamina::graph {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/count.h"
 #include "graph/folder.h"
+#include "graph/verify.h"
 #include "lamina/result.h"
 
 namespace lamina::graph {

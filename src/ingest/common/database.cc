@@ -17,8 +17,8 @@
 #include "base/descriptor.h"
 #include "base/opened.h"
 #include "base/text.h"
-#include "ingest/common/sql_text.h"
-#include "ingest/common/unpacked_copy.h"
+#include "ingest/common/input.h"
+#include "ingest/common/table_reader.h"
 
 namespace lamina::ingest {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ingest/common/database.h"
-#include "ingest/common/sql_text.h"
+#include "ingest/common/table_reader.h"
 
 namespace lamina::ingest {
 namespace {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "ingest/common/input.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "base/opened.h"
 
 namespace lamina::ingest {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,6 +158,22 @@ Status Input::Keep() {
   kept_plain_ = source->plain();
   kept_damage_ = source->damage();
   return {};
+}
+
+Error NothingRead(const trace::Trace& trace, std::string what,
+                  std::string hint) {
+  for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
+    if (d.effect != trace::Effect::kLost) continue;
+    what += " (" + d.text;
+    if (what.ends_with('.')) what.pop_back();
+    what += ')';
+    if (d.first_offsets.empty()) break;
+    return InputErrorAt(trace.info.file, d.first_offsets[0], std::move(what),
+                        std::move(hint));
+  }
+  if (!trace.info.plain)
+    return InputError(trace.info.file, std::move(what), std::move(hint));
+  return InputErrorAt(trace.info.file, 0, std::move(what), std::move(hint));
 }
 
 }  // namespace lamina::ingest

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/byte_source.h"
+#include "base/status.h"
+#include "trace/trace.h"
 
 namespace lamina::ingest {
 
@@ -58,5 +60,17 @@ class Input {
   bool kept_plain_ = true;
   std::optional<SourceDamage> kept_damage_;
 };
+
+// Packed databases are read from an unpacked copy, which is kept while formats
+// look at a file. This lets go of it; it is removed when no database reads it.
+void ForgetUnpackedCopy();
+
+// The error of a reader that understood the form of a file and found nothing
+// in it to show.
+
+// `what` says what is missing, `hint` how to record it. What was lost on the
+// way, if anything, is the likely reason: it is told with its place.
+Error NothingRead(const trace::Trace& trace, std::string what,
+                  std::string hint);
 
 }  // namespace lamina::ingest

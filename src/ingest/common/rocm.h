@@ -9,13 +9,15 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <simdjson.h>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
-#include "ingest/common/op_text.h"
+#include "ingest/common/pytorch.h"
 #include "trace/builder.h"
+#include "trace/trace.h"
 
 namespace lamina::ingest::rocm {
 
@@ -133,5 +135,16 @@ class Writer {
 
 // What a recording lacks, and the option that would have given it.
 void NoteMissing(trace::Trace& trace);
+
+// Agents as rocprofv3 describes them, in its JSON and in the column extdata of
+// its databases.
+
+// Members of an object; nothing when they are absent or of another type.
+std::optional<int64_t> IntAt(simdjson::dom::element object,
+                             std::string_view key);
+std::string TextAt(simdjson::dom::element object, std::string_view key);
+
+// The device that an agent is.
+trace::DeviceInfo DeviceOf(simdjson::dom::element agent, int64_t number);
 
 }  // namespace lamina::ingest::rocm

@@ -1,28 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// Tables of a profiler's database, read by many threads: cut into pieces at row
+// ids, each piece one segment (TableReader); tables of (id, text) that all
+// threads share (TextTable); and what is told of every database.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/string_pool.h"
+#include "ingest/common/database.h"
+#include "ingest/common/format.h"
+#include "ingest/common/id_table.h"
+#include "ingest/common/record_reader.h"
+#include "trace/builder.h"
+
+namespace lamina::ingest {
+
+// Pieces of the SQL that is sent to a database.
+
+// The aggregate function through which SQLite hands over rows.
+inline constexpr std::string_view kRowFunction = "lamina_row";
+
+// A name of the file in quotes, whatever is in it.
+inline std::string QuotedName(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+  return out;
+}
+
 // Reads the tables of a database on many threads. A table is cut into pieces
 // at row ids; each thread reads pieces through its own connection into its own
 // segments, which are joined in the order of the table. What comes out is what
 // one pass over the table gives, also when the table is damaged: a piece ends
 // where the next one begins or, when that row is not met, at the end of the
 // pass, and then the pieces behind it do not count.
-#pragma once
-
-#include <cstdint>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <utility>
-#include <vector>
-
-#include "ingest/common/database.h"
-#include "ingest/common/filler.h"
-#include "ingest/common/format.h"
-#include "ingest/common/id_table.h"
-#include "ingest/common/segment_joiner.h"
-
-namespace lamina::ingest {
 
 class TableReader {
  public:
@@ -114,5 +140,63 @@ IdTable<T> TableReader::Index(const DatabaseTable* table, Columns columns,
   all.Finish();
   return all;
 }
+
+// A table of (id, text) in a database: read once and shared by all threads.
+// Only texts that something refers to become names of the trace: such tables
+// also hold what nobody asked for, the environment of the recorded process for
+// one.
+
+class TextTable {
+ public:
+  // `table` may be null: then there are no texts.
+  TextTable(TableReader& reader, const DatabaseTable* table,
+            std::string_view id_column, std::string_view text_column);
+
+  bool empty() const { return texts_.size() == 0; }
+
+ private:
+  friend class TextNames;
+
+  const DatabaseTable* table_ = nullptr;
+  std::string id_column_, text_column_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  IdTable<std::string_view> texts_;
+  // The pass over the table broke off: more may be found by key.
+  bool partial_ = false;
+};
+
+// The same texts as names of one thread.
+class TextNames {
+ public:
+  TextNames(const TextTable& table, const Database& database, Filler* filler);
+
+  // Invalid when there is no such text.
+  StringId Find(std::optional<int64_t> id);
+
+ private:
+  StringId LookUp(int64_t id);
+
+  const TextTable& table_;
+  Filler& filler_;
+  std::vector<StringId> names_;  // by place in the table
+  std::unique_ptr<Rows> lookup_;
+  absl::flat_hash_map<int64_t, StringId> found_;
+};
+
+// What every reader of a database tells about its file.
+
+// Facts about the file, and whether its end is missing.
+void NoteDatabase(const Database& database, std::string_view format,
+                  trace::TraceBuilder& builder);
+
+// Says which tables with records nobody reads. `is_known`: a table that is
+// read, or of which nothing is missed.
+void NoteTablesNotRead(const Database& database,
+                       absl::FunctionRef<bool(std::string_view)> is_known,
+                       trace::Diagnostics& diagnostics);
+
+// Call after a pass over a table: says so when the table broke off.
+void NoteBreak(const DatabaseTable& table, const PassEnd& end,
+               trace::Diagnostics& diagnostics);
 
 }  // namespace lamina::ingest

@@ -8,13 +8,12 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/cutter.h"
 #include "base/json/scan.h"
-#include "base/json/stream.h"
 #include "ingest/common/format.h"
-#include "ingest/common/nothing_read.h"
+#include "ingest/common/input.h"
+#include "ingest/common/pytorch.h"
 #include "ingest/common/record_reader.h"
-#include "ingest/common/recording.h"
-#include "ingest/kineto/event_parser.h"
 #include "ingest/kineto/reader.h"
 #include "trace/builder.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What all threads that read an export share: texts, what codes mean, the
-// numbers of processes, names of calls.
+// numbers of processes, and names taken apart.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,64 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/interval_set.h"
 #include "ingest/common/table_reader.h"
-#include "ingest/common/text_table.h"
-#include "ingest/nsys/os_rows.h"
 
 namespace lamina::ingest::nsys {
+
+// Names as Nsight Systems writes them, taken apart.
+
+// "cudaLaunchKernel_ptsz_v7000" -> "cudaLaunchKernel".
+std::string_view PlainApiName(std::string_view name);
+// "cu" and a capital letter.
+bool IsDriverCall(std::string_view name);
+
+// "HtoD" of an entry of ENUM_CUDA_MEMCPY_OPER ("CUDA_MEMCPY_KIND_HTOD"); the
+// entry itself when it is not known.
+std::string CopyDirection(std::string_view entry);
+
+// What the scheduler of the operating system wrote of threads.
+
+enum class OsState : uint8_t {
+  kRunning,
+  kPreempted,
+  kBlocked,
+  kUninterruptible,
+  kStopped,
+  kOff,   // left the processor; nothing says why
+  kGone,  // has ended
+};
+// As in trace/os_records.h.
+std::string_view OsStateName(OsState state);
+// What a thread is in that left its processor in this state, by the name of
+// an entry of ENUM_SAMPLING_THREAD_STATE.
+OsState OffState(std::string_view name);
+
+// A thread came onto a processor (kRunning) or left it.
+struct SchedRow {
+  int64_t time_ns = 0;
+  int64_t global_tid = 0;
+  OsState state = OsState::kOff;
+};
+
+struct StateRow {
+  Interval interval;
+  int64_t global_tid = 0;
+  OsState state = OsState::kOff;
+};
+
+// What lies between the rows, by thread and time, within `recorded`. A state
+// lasts to the next row of its thread, the last one to the end. Two rows that
+// both say "came" or both "left" leave what lies between them open: counted.
+std::vector<StateRow> StatesOf(std::vector<SchedRow> rows,
+                               const Interval& recorded, uint64_t& unpaired);
+
+// What all threads that read an export share: texts, what codes mean, the
+// numbers of processes, names of calls.
 
 // A global id is a process in the high bits and a thread in the low 24.
 inline constexpr int64_t kThreadMask = 0xFFFFFF;

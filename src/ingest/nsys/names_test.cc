@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/nsys/names.h"
-
 #include <gtest/gtest.h>
+
+#include "ingest/nsys/export_facts.h"
 
 namespace lamina::ingest::nsys {
 namespace {

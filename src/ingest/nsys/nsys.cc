@@ -2,17 +2,21 @@
 //
 // Reader of Nsight Systems: the SQLite export, and the recording itself where
 // the exporter is installed. See README.md in this folder for the format.
+
 #include <algorithm>
+#include <filesystem>
 
 #include "base/byte_source.h"
-#include "ingest/common/database_trace.h"
-#include "ingest/common/nothing_read.h"
+#include "base/child_process.h"
+#include "base/opened.h"
+#include "ingest/common/input.h"
+#include "ingest/common/table_reader.h"
 #include "ingest/nsys/export_file.h"
 #include "ingest/nsys/reader.h"
-#include "ingest/nsys/recording.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest::nsys {
+
 namespace {
 
 bool IsActivity(const DatabaseTable& table) {
@@ -177,6 +181,43 @@ FormatInfo Format() {
           &Read,
           "framework ops, shapes and modules, unless NVTX ranges say them "
           "(emit_nvtx); Python stacks; groups and sizes of collectives."};
+}
+
+namespace fs = std::filesystem;
+
+Result<std::unique_ptr<ExportedFile>> ExportedFile::Make(
+    const std::string& path) {
+  const auto exporter = FindProgram("nsys");
+  if (!exporter) {
+    return Fail(InputError(path,
+                           "is a recording of Nsight Systems, which only its "
+                           "own exporter reads, and nsys is not installed",
+                           "export it where it was recorded: nsys export "
+                           "--type sqlite FILE.nsys-rep"));
+  }
+  std::unique_ptr<ExportedFile> file(new ExportedFile);
+  LAMINA_ASSIGN(file->folder_, MakeTemporaryFolder());
+  file->path_ = file->folder_.path() + "/export.sqlite";
+  ReadAlso(file->path_);
+  std::error_code error;
+  // Large recordings take minutes.
+  constexpr std::chrono::minutes kLimit{60};
+  LAMINA_ASSIGN(const ChildResult result,
+                RunChild({*exporter, "export", "--type", "sqlite", "--output",
+                          file->path_, fs::absolute(path, error).string()},
+                         "", kLimit));
+  if (result.exit_status != 0 || !fs::exists(file->path_, error)) {
+    std::string said = result.err.empty() ? result.out : result.err;
+    while (said.ends_with('\n')) said.pop_back();
+    said = said.substr(said.rfind('\n') + 1);
+    std::string what = result.timed_out ? "nsys export took more than an hour"
+                                        : "nsys export failed";
+    if (!said.empty()) what += ": " + said;
+    return Fail(InputError(path, what,
+                           "the recording may be of a newer version than the "
+                           "installed nsys"));
+  }
+  return file;
 }
 
 }  // namespace lamina::ingest::nsys

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "ingest/nsys/export_file.h"
-#include "ingest/nsys/export_thread.h"
 #include "trace/os_records.h"
 
 namespace lamina::ingest::nsys {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Track events and GPU stages as rows of the model.
 #pragma once
 
 #include <array>
@@ -11,10 +9,22 @@
 
 #include "ingest/pftrace/event_args.h"
 #include "ingest/pftrace/sequences.h"
-#include "ingest/pftrace/tracks.h"
 #include "trace/builder.h"
+#include "trace/kinds.h"
 
 namespace lamina::ingest::pftrace {
+
+// What a category means: those of Kineto and of rocprofv3. kOther for others.
+trace::Kind KindOfCategory(std::string_view category);
+
+// What the arguments of an event without a known category show.
+struct Hints {
+  bool grid = false, stream = false, bytes = false, correlation = false;
+  bool shapes = false, external_id = false, python = false;
+};
+trace::Kind KindOfEvent(std::string_view name, const Hints& hints);
+
+// Track events and GPU stages as rows of the model.
 
 class EventReader {
  public:

@@ -5,8 +5,8 @@
 #include <absl/container/flat_hash_map.h>
 #include <fmt/core.h>
 
-#include "base/protobuf/stream.h"
-#include "ingest/common/nothing_read.h"
+#include "base/protobuf/wire.h"
+#include "ingest/common/input.h"
 #include "ingest/pftrace/events.h"
 #include "ingest/pftrace/reader.h"
 #include "ingest/pftrace/sequences.h"

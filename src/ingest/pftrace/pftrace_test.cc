@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "ingest/pftrace/kinds.h"
+#include "ingest/pftrace/events.h"
 #include "ingest/pftrace/reader.h"
 #include "perfetto.pb.h"
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 
-#include "ingest/common/database_trace.h"
-#include "ingest/common/nothing_read.h"
+#include "ingest/common/input.h"
 #include "ingest/common/rocm.h"
+#include "ingest/common/table_reader.h"
 #include "ingest/rocpd/reader.h"
 #include "ingest/rocpd/run_tables.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "ingest/rocpd/run_tables.h"
 
 #include <cmath>
 #include <set>
 
 #include "base/escape.h"
-#include "ingest/common/rocm_agent.h"
-#include "ingest/rocpd/run_thread.h"
+#include "ingest/common/rocm.h"
 
 namespace lamina::ingest::rocpd {
 
@@ -264,6 +264,232 @@ void RunTables::AddKnown(std::set<std::string>& names) const {
   // Of counters those of kernels are read.
   if (counter_values_.size() > 0 && counters_taken_ >= counter_values_.size())
     names.insert(Name("pmc_event"));
+}
+
+using trace::kNoInt;
+
+namespace {
+
+constexpr int kEvent = 10;
+constexpr int kOwn = 11;  // the first column of the table's own
+
+// "HIP_RUNTIME_API" -> "hip_api"; empty for what is no call.
+std::string_view CallCategory(std::string_view category) {
+  if (category.starts_with("HIP_")) return "hip_api";
+  if (category.starts_with("HSA_")) return "hsa_api";
+  if (category.starts_with("RCCL_")) return "rccl_api";
+  if (category.starts_with("ROCDECODE_")) return "rocdecode_api";
+  if (category.starts_with("ROCJPEG_")) return "rocjpeg_api";
+  return {};
+}
+
+}  // namespace
+
+RunThread::RunThread(RunTables* run, TableReader* reader, int worker)
+    : run_(*run),
+      worker_(worker),
+      filler_(reader->filler(worker)),
+      writer_(&filler_.names()),
+      strings_(run->strings(), reader->database(worker), &filler_),
+      symbols_(run->symbols().size()) {
+  writer_.Bind(&filler_.segment());
+}
+
+rocm::Span RunThread::SpanOf(const Row& row) const {
+  rocm::Span span;
+  const auto time = [&](int column, int reference) -> int64_t {
+    if (const auto value = row.Int(column)) return *value;
+    const int64_t* found = run_.times().Find(row.IntOr(reference, kNoInt));
+    return found != nullptr ? *found : kNoInt;
+  };
+  span.start_ns = time(0, 2);
+  span.end_ns = time(1, 3);
+  return span;
+}
+
+Place RunThread::PlaceOf(const Row& row) const {
+  Place place;
+  if (const Place* track = run_.tracks().Find(row.IntOr(4, kNoInt)))
+    place = *track;
+  const auto own = [&](int column, int64_t& value) {
+    if (const auto found = row.Int(column)) value = *found;
+  };
+  own(5, place.pid);
+  own(6, place.tid);
+  own(7, place.agent);
+  own(8, place.queue);
+  own(9, place.stream);
+  return place;
+}
+
+RunThread::LocalProcess RunThread::ProcessOf(int64_t row) {
+  const auto it = processes_.find(row);
+  if (it != processes_.end()) return it->second;
+  const auto process = run_.ProcessOf(worker_, row);
+  if (!process) return {0, StringPool::kEmpty};
+  return processes_[row] = {process->index, filler_.Intern(process->pid)};
+}
+
+rocm::Thread RunThread::ThreadOf(const Place& place) {
+  const auto it = run_.thread_ids().find(place.tid);
+  return {ProcessOf(place.pid).pid,
+          it != run_.thread_ids().end() ? it->second : 0};
+}
+
+int64_t RunThread::LaunchOf(uint32_t process, const Event& event) {
+  const int64_t stack = run_.LaunchStack(event);
+  if (stack == 0) return kNoInt;
+  if (event.correlation == 0) {
+    filler_.segment().diagnostics.Add(
+        trace::Effect::kInfo, "linked_by_stack",
+        "Device work without a correlation is joined to the call on the same "
+        "place of the stack.",
+        trace::Diagnostics::kNoOffset);
+  }
+  return rocm::Correlation(process, stack);
+}
+
+StringId RunThread::SymbolName(size_t place) {
+  StringId& name = symbols_[place];
+  if (!name.valid()) name = filler_.Intern(run_.symbols().at(place).name);
+  return name;
+}
+
+void RunThread::Region(const Row& row) {
+  const rocm::Span span = SpanOf(row);
+  const Place place = PlaceOf(row);
+  const Event event = run_.EventOf(row.Int(kEvent));
+  const StringId name = strings_.Find(row.Int(kOwn));
+  const StringId category = strings_.Find(event.category);
+  const std::string_view calls = CallCategory(
+      category.valid() ? filler_.names().Text(category) : std::string_view());
+  if (calls.empty()) {
+    writer_.AddMarker(span, ThreadOf(place),
+                      name.valid() ? filler_.names().Text(name) : "");
+  } else {
+    rocm::Call call;
+    call.span = span;
+    call.thread = ThreadOf(place);
+    call.name = name.valid() ? name : filler_.Intern("(unnamed call)");
+    call.kind = rocm::CallKind(calls);
+    call.category = calls;
+    // What a call launches carries the number of its place on the stack.
+    call.correlation =
+        rocm::Correlation(ProcessOf(place.pid).index,
+                          event.stack > 0 ? event.stack : event.correlation);
+    writer_.Add(call);
+  }
+  filler_.Next();
+}
+
+void RunThread::Dispatch(const Row& row) {
+  const Place place = PlaceOf(row);
+  const LocalProcess process = ProcessOf(place.pid);
+  rocm::Dispatch dispatch;
+  dispatch.span = SpanOf(row);
+  dispatch.pid = process.pid;
+  const size_t symbol = run_.symbols().Place(row.IntOr(kOwn, kNoInt));
+  if (symbol < run_.symbols().size()) {
+    dispatch.name = SymbolName(symbol);
+    dispatch.kind = run_.symbols().at(symbol).kind;
+    dispatch.registers = run_.symbols().at(symbol).registers;
+  } else {
+    dispatch.name =
+        filler_.Intern("kernel " + std::to_string(row.IntOr(kOwn, 0)));
+  }
+  dispatch.device = run_.AgentOf(place.agent).number;
+  dispatch.queue = place.queue;
+  dispatch.stream = place.stream;
+  dispatch.correlation = LaunchOf(process.index, run_.EventOf(row.Int(kEvent)));
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int column = kOwn + 1 + static_cast<int>(axis);
+    dispatch.workgroup[axis] = row.IntOr(column, 0);
+    dispatch.grid[axis] = row.IntOr(column + 3, 0);
+  }
+  dispatch.group_bytes = row.IntOr(kOwn + 7, kNoInt);
+  const size_t slices = filler_.segment().slices.size();
+  writer_.Add(dispatch);
+  if (filler_.segment().slices.size() > slices)
+    Counters(row.IntOr(kEvent, kNoInt));
+  filler_.Next();
+}
+
+void RunThread::Counters(int64_t event) {
+  auto& rows = filler_.segment().event_counters;
+  const size_t first = rows.size();
+  run_.TakeCounters(event, [&](const CounterValue& counter) {
+    const size_t place = run_.counters().Place(counter.counter);
+    StringId name;
+    if (place < run_.counters().size()) {
+      if (counters_.empty()) counters_.resize(run_.counters().size());
+      StringId& known = counters_[place];
+      if (!known.valid()) known = filler_.Intern(run_.counters().at(place));
+      name = known;
+    } else {
+      name = filler_.Intern("counter " + std::to_string(counter.counter));
+    }
+    // Instances of one counter, as those of several engines, add up.
+    for (size_t i = first; i < rows.size(); ++i) {
+      if (rows[i].name != name) continue;
+      rows[i].value += counter.value;
+      return;
+    }
+    rows.push_back({counter.value, name, filler_.segment().next_uid});
+  });
+}
+
+void RunThread::Copy(const Row& row) {
+  const Place place = PlaceOf(row);
+  const LocalProcess process = ProcessOf(place.pid);
+  const Agent source = run_.AgentOf(row.Int(kOwn + 2));
+  const Agent target = run_.AgentOf(row.Int(kOwn + 3));
+  rocm::Copy copy;
+  copy.span = SpanOf(row);
+  copy.pid = process.pid;
+  copy.name = strings_.Find(row.Int(kOwn));
+  if (!copy.name.valid()) copy.name = filler_.Intern("MEMORY_COPY");
+  copy.device = target.gpu ? target.number : source.number;
+  copy.queue = place.queue;
+  copy.stream = place.stream;
+  copy.correlation = LaunchOf(process.index, run_.EventOf(row.Int(kEvent)));
+  copy.bytes = row.IntOr(kOwn + 1, kNoInt);
+  writer_.Add(copy);
+  filler_.Next();
+}
+
+void RunThread::Allocation(const Row& row) {
+  const Place place = PlaceOf(row);
+  rocm::Allocation allocation;
+  allocation.span = SpanOf(row);
+  allocation.pid = ProcessOf(place.pid).pid;
+  allocation.device = run_.AgentOf(place.agent).number;
+  allocation.address = row.IntOr(kOwn + 1, kNoInt);
+  const auto size = row.Int(kOwn + 2);
+  const auto type = row.Text(kOwn);
+  const bool released = type == "FREE" || type == "RECLAIM";
+  // A release of unknown size must not count as nothing.
+  if (size && *size > 0)
+    allocation.bytes = released ? -*size : *size;
+  else
+    allocation.bytes = kNoInt;
+  if (const auto level = row.Text(kOwn + 3)) {
+    if (*level == "VIRTUAL") allocation.level = "virtual";
+    if (*level == "SCRATCH") allocation.level = "scratch";
+  }
+  writer_.Add(allocation);
+  filler_.Next();
+}
+
+void RunThread::ThreadName(const Row& row) {
+  const auto name = row.Text(2);
+  if (!name || name->empty() || !run_.Knows(row.IntOr(0, kNoInt))) return;
+  trace::TrackFact fact;
+  fact.track = filler_.names().InternTrack(
+      ProcessOf(row.IntOr(0, kNoInt)).pid,
+      filler_.Intern(std::to_string(row.IntOr(1, 0))));
+  fact.what = trace::TrackFact::What::kThreadName;
+  fact.text = filler_.Intern(*name);
+  filler_.segment().facts.push_back(fact);
 }
 
 }  // namespace lamina::ingest::rocpd

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the records of a file refer to by number: agents, kernel symbols, names
-// of operations, messages of markers. The thread that cuts the file adds the
-// small lists; symbols and messages are long ones, which all threads parse like
-// records. An entry is seen by the record arrays that begin after it only, so
-// that the result does not depend on who is faster.
+// of operations, messages of markers.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <array>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -19,11 +18,77 @@
 #include <utility>
 #include <vector>
 
+#include "base/json/tokens.h"
+#include "base/pod_vector.h"
 #include "base/string_pool.h"
-#include "ingest/rocprof/messages.h"
+#include "ingest/common/pytorch.h"
+#include "ingest/common/record_reader.h"
 #include "trace/trace.h"
 
 namespace lamina::ingest::rocprof {
+
+// The messages of markers by id. A long recording has one for each range, so a
+// message is a row of numbers: texts without their numbers are few and shared
+// (ingest/common/pytorch.h).
+
+struct Message {
+  int64_t id = 0;
+  OpNumbers numbers;
+  StringId pattern;    // text without its numbers
+  uint32_t since = 0;  // the first array of records that sees it
+};
+
+// The messages of one part of the input.
+class MessageRows {
+ public:
+  void Add(int64_t id, std::string_view text) {
+    const OpNumbers numbers = CutNumbers(text, scratch_);
+    rows_.push_back({id, numbers, patterns_.Intern(scratch_), 0});
+  }
+  bool empty() const { return rows_.empty(); }
+
+ private:
+  friend class MessageTable;
+  PodVector<Message> rows_;
+  StringPool patterns_;
+  std::string scratch_;
+};
+
+// The messages of one process, which are found once they are settled.
+class MessageTable {
+ public:
+  // Parts come in any order; `offset` is the place of one in the input. Texts
+  // go to `patterns`.
+  void Add(uint64_t offset, uint32_t since, MessageRows&& part,
+           StringPool& patterns);
+  // Whether messages that the array sees are not settled.
+  bool IsPending(uint32_t array) const {
+    return !pending_.empty() && pending_.begin()->second[0].since <= array;
+  }
+  // Settles what the array sees. All of it must have been added.
+  void Settle(uint32_t array);
+
+  // Of equal ids the first in the input counts. Null when there is none that
+  // the array sees. `hint` is where the last one stood: messages and markers
+  // are in similar orders.
+  const Message* Find(uint32_t array, int64_t id, size_t& hint) const;
+
+ private:
+  size_t Place(int64_t id, size_t hint) const;
+
+  std::map<uint64_t, PodVector<Message>> pending_;  // by place in the input
+  // Settled: ids ascend. Sorted once, when the first array asks; what comes
+  // later and would have to be put in between is in the map, so that a file
+  // with as many arrays as messages takes no longer.
+  PodVector<Message> rows_;
+  absl::flat_hash_map<int64_t, Message> others_;
+};
+
+// What the records of a file refer to by number: agents, kernel symbols, names
+// of operations, messages of markers. The thread that cuts the file adds the
+// small lists; symbols and messages are long ones, which all threads parse like
+// records. An entry is seen by the record arrays that begin after it only, so
+// that the result does not depend on who is faster.
 
 struct Agent {
   bool gpu = false;
@@ -171,6 +236,28 @@ class Catalog {
   std::shared_mutex messages_mutex_;
   std::map<uint32_t, MessageTable> messages_;  // by process
   StringPool patterns_;
+};
+
+// One kernel symbol or one message of a marker, as records of their lists.
+
+// Members of a symbol. Of the names the first is shown.
+inline constexpr std::array<const char*, 3> kSymbolNames = {
+    "formatted_kernel_name", "demangled_kernel_name", "kernel_name"};
+inline constexpr const char* kSymbolRegisters = "arch_vgpr_count";
+
+class Definition {
+ public:
+  // Reads the object at `token` and moves behind it; false when it breaks the
+  // grammar.
+  bool Read(const json::Tokens& tokens, size_t& token);
+  // Adds what was read; `offset` is that of the record.
+  void AddTo(Definitions& definitions, Domain domain, uint64_t offset) const;
+
+ private:
+  std::optional<int64_t> id_;
+  int64_t registers_ = trace::kNoInt;
+  std::array<std::string_view, kSymbolNames.size()> names_;  // of a kernel
+  std::string_view text_;
 };
 
 }  // namespace lamina::ingest::rocprof

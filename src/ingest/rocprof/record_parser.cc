@@ -4,20 +4,18 @@
 // ("grid_size": {"x": ...}). A walk over its tokens puts each number into its
 // field by its key and the key of the object around it; for the records behind
 // it that have the same shape it is enough to look at their text.
-#include "ingest/rocprof/record_parser.h"
-
 #include <absl/container/flat_hash_map.h>
 #include <array>
 #include <utility>
 #include <vector>
 
 #include "base/decimal.h"
-#include "base/json/members.h"
+#include "base/json/tokens.h"
 #include "base/text.h"
-#include "ingest/common/json_records.h"
+#include "ingest/common/record_reader.h"
 #include "ingest/common/rocm.h"
-#include "ingest/rocprof/definition.h"
-#include "ingest/rocprof/fields.h"
+#include "ingest/rocprof/catalog.h"
+#include "ingest/rocprof/reader.h"
 #include "ingest/rocprof/shape.h"
 
 namespace lamina::ingest::rocprof {

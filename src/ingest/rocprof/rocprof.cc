@@ -7,15 +7,13 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/cutter.h"
 #include "base/json/scan.h"
-#include "base/json/stream.h"
-#include "ingest/common/nothing_read.h"
+#include "ingest/common/input.h"
 #include "ingest/common/record_reader.h"
 #include "ingest/common/rocm.h"
-#include "ingest/common/rocm_agent.h"
-#include "ingest/rocprof/definition.h"
+#include "ingest/rocprof/catalog.h"
 #include "ingest/rocprof/reader.h"
-#include "ingest/rocprof/record_parser.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest::rocprof {

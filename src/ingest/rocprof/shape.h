@@ -1,21 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records of a list differ in their numbers and in nothing else: the same
-// keys stand in the same order with the same spaces. The shape of one record is
-// the text between its numbers, and a record of that shape is read by comparing
-// text instead of walking through objects.
+// Records of a list that differ in nothing but their numbers: their shape, and
+// which number is which.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json/tokens.h"
-#include "ingest/rocprof/fields.h"
 
 namespace lamina::ingest::rocprof {
+
+// The numbers of a record: which key, in which object, is which.
+
+// Fields of a record; the order is free.
+enum Field : uint8_t {
+  kStart,
+  kEnd,
+  kThread,
+  kKind,
+  kOperation,
+  kCorrelation,
+  kAgent,
+  kQueue,
+  kStream,
+  kKernel,
+  kGroupBytes,
+  kWorkgroupX,
+  kWorkgroupY,
+  kWorkgroupZ,
+  kGridX,
+  kGridY,
+  kGridZ,
+  kSourceAgent,
+  kTargetAgent,
+  kBytes,
+  kAllocated,
+  kAddress,
+  kFields,
+  // Objects around numbers.
+  kInCorrelation,
+  kInAgent,
+  kInQueue,
+  kInStream,
+  kInSourceAgent,
+  kInTargetAgent,
+  kInWorkgroup,
+  kInGrid,
+  kInAddress,
+  kInDispatch,
+  kOther,
+};
+
+// What the key `key` means in the object `around`, which is kOther for the
+// record itself. The text of the key must have room behind it as KeyIndex
+// needs.
+Field FieldOf(Field around, std::string_view key);
+
+// The records of a list differ in their numbers and in nothing else: the same
+// keys stand in the same order with the same spaces. The shape of one record is
+// the text between its numbers, and a record of that shape is read by comparing
+// text instead of walking through objects.
 
 using FieldValues = std::array<int64_t, kFields>;
 

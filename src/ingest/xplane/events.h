@@ -13,7 +13,6 @@
 
 #include "ingest/common/record_reader.h"
 #include "ingest/xplane/cutter.h"
-#include "ingest/xplane/lines.h"
 #include "ingest/xplane/pending.h"
 #include "ingest/xplane/rows.h"
 

@@ -1,20 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The programs of a file and the instructions that ran, as rows of the trace.
+// What names and detail texts of events say, and the programs of a file with
+// the instructions that ran, as rows of the trace.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ingest/xplane/details.h"
 #include "ingest/xplane/hlo.h"
 #include "ingest/xplane/xspace.h"
 #include "trace/builder.h"
+#include "trace/trace.h"
 
 namespace lamina::ingest::xplane {
+
+// What names and detail texts of XPlane events say.
+
+// "regs:168 static_shared:0 dynamic_shared:0 grid:4,2,1 block:256,1,1
+// occ_pct:25". Order is free. Register counts that no device has are dropped.
+trace::LaunchConfig ParseKernelDetails(std::string_view text);
+
+// The size of "kind:.. size:4096 dest:.. async:.."; kNoInt for none, and for
+// the zeros of profilers that do not know.
+int64_t ParseCopySize(std::string_view text);
+
+// Kernel, copy or fill, by the name of a device event.
+trace::Kind DeviceKindOf(std::string_view name);
+
+// Runtime or driver API by the name of a host call.
+trace::Kind ApiKindOf(std::string_view name);
+
+// "fusion.3" of "%fusion.3 = bf16[2048,4096] fusion(...)".
+std::string_view InstructionNameOf(std::string_view event_name);
+
+// Named scopes of an op name, outermost first, and whether it is part of the
+// backward pass: "jit(step)/transpose(jvp(Model))/layers_0/dot_general" gives
+// Model, layers_0. The last component is the operation and no scope.
+struct Scopes {
+  std::vector<std::string> names;
+  bool backward = false;
+};
+Scopes ScopesOf(std::string_view op_name);
 
 // An instruction that ran, with what the rows of its runs need.
 struct RanInstruction {

@@ -1,23 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An instruction may launch several kernels, and its costs belong to all of
-// them together: a run is a stretch of launches of one device, in the order of
-// their correlation, that carry the same instruction. It ends where the
-// execution of the program ends, as far as host ranges show that. A run
-// becomes an op on the thread of its calls and spans them.
-//
-// There may be as many of these rows as events, so each list is sorted in
-// place, back to front, and given back while it turns into the next.
+// From launches to runs of instructions: the execution that each call belongs
+// to, the scopes around runs, and tracks for each device. Near-linear in calls
+// and runs.
+
 #include "ingest/xplane/runs.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
+#include <set>
+#include <span>
 #include <tuple>
+#include <vector>
 
+#include "base/decimal.h"
 #include "base/status.h"
-#include "ingest/xplane/executions.h"
+#include "ingest/xplane/pending.h"
 
 namespace lamina::ingest::xplane {
+
+// Executions of programs on the host: ranges that hold the launches of one run
+// of a program.
+
+class Executions {
+ public:
+  // Takes the executions out of `pending`, whose calls are in order of line.
+  explicit Executions(Pending& pending);
+
+  // The number of the execution in which a call is made; kNoRow for none.
+  uint32_t Of(const Call& call) const;
+
+ private:
+  void PairLines(const Waiting<Call>& calls);
+  trace::TrackId OwnerOf(std::span<const Call> line, size_t sample) const;
+  uint32_t At(trace::TrackId track, int64_t time_ns) const;
+
+  PodVector<Execution> rows_;           // by line and start
+  std::vector<trace::TrackId> tracks_;  // lines with executions
+  // Line of calls to line of executions.
+  absl::flat_hash_map<trace::TrackId, trace::TrackId> line_of_;
+};
+
+// Calls may stand on other lines than the ranges of the same thread: a line of
+// calls belongs to the line whose executions hold most of them, to itself
+// before others.
+
+using trace::kNoRow;
+using trace::TrackId;
+
+Executions::Executions(Pending& pending)
+    : rows_(std::move(pending.thunks.empty() ? pending.modules
+                                             : pending.thunks)) {
+  pending.thunks.Reset();
+  pending.modules.Reset();
+  std::sort(rows_.begin(), rows_.end(),
+            [](const Execution& a, const Execution& b) {
+              return std::tuple(a.track, a.start_ns, a.end_ns) <
+                     std::tuple(b.track, b.start_ns, b.end_ns);
+            });
+  for (const Execution& execution : rows_) {
+    if (tracks_.empty() || tracks_.back() != execution.track)
+      tracks_.push_back(execution.track);
+  }
+  PairLines(pending.calls);
+}
+
+uint32_t Executions::Of(const Call& call) const {
+  const auto it = line_of_.find(call.track);
+  return it == line_of_.end() ? kNoRow : At(it->second, call.start_ns);
+}
+
+void Executions::PairLines(const Waiting<Call>& calls) {
+  size_t lines = calls.empty() ? 0 : 1;
+  for (size_t i = 1; i < calls.size(); ++i)
+    lines += calls[i].track != calls[i - 1].track;
+  if (tracks_.empty() || lines == 0) return;
+  // Calls per line that are asked. A host has some hundred threads; lines
+  // without number are no recording.
+  constexpr size_t kMostAsked = size_t{1} << 24;
+  const size_t sample =
+      std::min<size_t>(256, kMostAsked / tracks_.size() / lines);
+  if (sample == 0) return;
+  for (size_t begin = 0; begin < calls.size();) {
+    size_t end = begin;
+    while (end < calls.size() && calls[end].track == calls[begin].track) ++end;
+    const TrackId owner =
+        OwnerOf(calls.span().subspan(begin, end - begin), sample);
+    if (owner.valid()) line_of_[calls[begin].track] = owner;
+    begin = end;
+  }
+}
+
+// The line whose executions hold most of the calls; invalid where two hold as
+// many.
+TrackId Executions::OwnerOf(std::span<const Call> line, size_t sample) const {
+  const size_t stride = std::max<size_t>(1, line.size() / sample);
+  size_t best = 0;
+  size_t second = 0;
+  TrackId owner;
+  for (const TrackId track : tracks_) {
+    size_t held = 0;
+    for (size_t i = 0; i < line.size(); i += stride)
+      held += At(track, line[i].start_ns) != kNoRow;
+    const bool itself = track == line.front().track;
+    if (held > best || (held == best && held > 0 && itself)) {
+      // The line itself wins a tie.
+      if (itself) ++held;
+      second = best;
+      best = held;
+      owner = track;
+    } else {
+      second = std::max(second, held);
+    }
+  }
+  return best > second ? owner : TrackId();
+}
+
+uint32_t Executions::At(TrackId track, int64_t time_ns) const {
+  auto after =
+      std::upper_bound(rows_.begin(), rows_.end(), std::pair(track, time_ns),
+                       [](const auto& key, const Execution& e) {
+                         return key < std::pair(e.track, e.start_ns);
+                       });
+  if (after == rows_.begin()) return kNoRow;
+  --after;
+  if (after->track != track || time_ns >= after->end_ns) return kNoRow;
+  return static_cast<uint32_t>(after - rows_.begin());
+}
 
 using trace::kNoInt;
 using trace::kNoRow;
@@ -240,6 +350,96 @@ Waiting<Run> MakeRuns(Pending& pending, Rows& rows) {
   SortRuns(runs);
   SeparateDevices(runs, pending, rows);
   return runs;
+}
+
+// The named scopes of instructions become module frames around their runs.
+
+Waiting<Scope> MakeScopes(const Waiting<Run>& runs, const Programs& programs) {
+  Waiting<Scope> scopes;
+  std::vector<Scope> open;
+  uint32_t begun = 0;
+  const auto close = [&](size_t keep) {
+    while (open.size() > keep) {
+      scopes.push_back(open.back());
+      open.pop_back();
+    }
+  };
+  const Run* before = nullptr;
+  for (size_t i = runs.size(); i-- > 0;) {
+    const Run& run = runs[i];
+    const auto& path = programs.ran(run.instruction).scopes;
+    size_t keep = 0;
+    if (before != nullptr && before->track == run.track &&
+        before->execution == run.execution) {
+      while (keep < open.size() && keep < path.size() &&
+             open[keep].name == path[keep])
+        ++keep;
+    }
+    close(keep);
+    for (size_t d = 0; d < keep; ++d)
+      open[d].end_ns = std::max(open[d].end_ns, run.end_ns);
+    for (size_t d = keep; d < path.size(); ++d) {
+      open.push_back({run.start_ns, run.end_ns, run.track, path[d],
+                      static_cast<uint32_t>(d), begun++});
+    }
+    before = &run;
+  }
+  close(0);
+  return scopes;
+}
+
+// Where one thread drives several devices at the same time, every device gets a
+// track of its own beside the thread's.
+
+using trace::TrackId;
+
+namespace {
+
+// Tracks on which runs of several devices overlap.
+absl::flat_hash_set<TrackId> MixedTracks(const Waiting<Run>& runs) {
+  absl::flat_hash_set<TrackId> mixed;
+  const Run* furthest = nullptr;  // of its track
+  for (size_t i = runs.size(); i-- > 0;) {
+    const Run& run = runs[i];
+    if (furthest != nullptr && furthest->track != run.track) furthest = nullptr;
+    if (furthest != nullptr && furthest->device != run.device &&
+        run.start_ns < furthest->end_ns)
+      mixed.insert(run.track);
+    if (furthest == nullptr || run.end_ns > furthest->end_ns) furthest = &run;
+  }
+  return mixed;
+}
+
+TrackId DeviceTrack(const std::pair<uint32_t, TrackId>& lane,
+                    const Pending& pending, Rows& rows) {
+  std::string tid = "calls ";
+  AppendInt(tid, static_cast<int64_t>(lane.second.value));
+  tid += " of GPU ";
+  AppendInt(tid, pending.devices[lane.first]);
+  const TrackId track = rows.Track("/host:CPU", tid);
+  rows.Name(track, trace::TrackFact::What::kThreadName, tid);
+  return track;
+}
+
+}  // namespace
+
+void SeparateDevices(Waiting<Run>& runs, Pending& pending, Rows& rows) {
+  const absl::flat_hash_set<TrackId> mixed = MixedTracks(runs);
+  if (mixed.empty()) return;
+  std::set<std::pair<uint32_t, TrackId>> lanes;
+  for (const Run& run : runs) {
+    if (mixed.contains(run.track)) lanes.emplace(run.device, run.track);
+  }
+  absl::flat_hash_map<std::pair<uint32_t, TrackId>, TrackId> tracks;
+  for (const auto& lane : lanes)
+    tracks[lane] = DeviceTrack(lane, pending, rows);
+  const auto move = [&](uint32_t device, TrackId& track) {
+    const auto it = tracks.find(std::pair(device, track));
+    if (it != tracks.end()) track = it->second;
+  };
+  for (Run& run : runs) move(run.device, run.track);
+  for (Call& call : pending.calls) move(call.device, call.track);
+  SortRuns(runs);
 }
 
 }  // namespace lamina::ingest::xplane

@@ -5,7 +5,7 @@
 #include <absl/container/flat_hash_set.h>
 
 #include "base/escape.h"
-#include "ingest/common/nothing_read.h"
+#include "ingest/common/input.h"
 #include "ingest/common/record_reader.h"
 #include "ingest/xplane/cutter.h"
 #include "ingest/xplane/events.h"

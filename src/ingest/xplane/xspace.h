@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The containers of an XPlane file: planes with their name tables, and the
-// stats that events and names carry. Names stand behind the events that use
-// them, so the events of a plane are read when its tables are known; the
-// tables of one plane are in memory at a time, and no event.
+// The containers of an XPlane file: planes with their name tables, what a plane
+// is by its name, and the stats that events and names carry. Names stand behind
+// the events that use them, so the events of a plane are read when its tables
+// are known; the tables of one plane are in memory at a time, and no event.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,26 @@
 #include <string_view>
 #include <vector>
 
-#include "base/protobuf/stream.h"
+#include "base/protobuf/wire.h"
 #include "ingest/common/id_table.h"
 #include "trace/diagnostics.h"
 
 namespace lamina::ingest::xplane {
+
+// What a plane is, by its name.
+
+enum class PlaneKind : uint8_t {
+  kGpu,       // streams
+  kTpu,       // lines by purpose
+  kHost,      // threads
+  kCustom,    // ranges on a device, no kernels
+  kMetadata,  // programs and settings
+  kSkipped,
+};
+PlaneKind PlaneKindOf(std::string_view name);
+
+// N of "/device:GPU:N"; 0 where there is none.
+int64_t DeviceNumber(std::string_view plane);
 
 // Stats that have a place in the model.
 #define LAMINA_XPLANE_STATS(X)               \

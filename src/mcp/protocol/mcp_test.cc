@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "mcp/protocol/answer.h"
-#include "mcp/protocol/schema.h"
+#include "mcp/protocol/message.h"
 #include "mcp/protocol/server.h"
 
 namespace lamina::mcp {

@@ -11,7 +11,7 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "mcp/protocol/answer.h"
-#include "mcp/protocol/schema.h"
+#include "mcp/protocol/message.h"
 
 namespace lamina::mcp {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mcp/protocol/stdio.h"
-
 #include <cerrno>
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <thread>
 #include <unistd.h>
+
+#include "mcp/protocol/server.h"
 
 namespace lamina::mcp {
 namespace {

@@ -18,7 +18,7 @@
 #include "questions/bodies.h"
 #include "questions/graph/graph_input.h"
 #include "questions/graph/kernel_options.h"
-#include "render/html/page_file.h"
+#include "render/html/page.h"
 
 namespace lamina::questions {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina graph layers: all layers of a graph at a glance.
-#include "graph/layers/tables.h"
+#include "graph/layers/kinds.h"
 #include "questions/bodies.h"
 #include "questions/graph/graph_input.h"
 

@@ -70,4 +70,7 @@ std::string LivePage(LiveProgram program, std::string_view data);
 // Errors: kUsage when the build has no page.
 Status WritePage(Page& page, ByteSink& sink, int threads);
 
+// Writes a page to a file; "-" is standard output.
+Status WritePageFile(Page& page, const std::string& output, int threads);
+
 }  // namespace lamina::render

@@ -2,7 +2,7 @@
 //
 // Any document as a page: its notes, its tables, and the views that need no
 // events. The page of a report holds events too and is written by the engine.
-#include "render/html/page_file.h"
+#include "render/html/page.h"
 #include "report/common/writer.h"
 
 namespace lamina::report::html {
