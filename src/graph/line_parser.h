@@ -119,7 +119,8 @@ struct LineError {
 // `error` says what was expected where.
 bool ParseLine(std::string_view line, ParsedLine& out, LineError& error);
 
-// Nesting of brackets beyond this is an error.
-inline constexpr size_t kMaxDepth = 10000;
+// Nesting of brackets beyond this is an error, in dumps of every dialect:
+// walks over operands recurse.
+inline constexpr size_t kMaxDepth = 1000;
 
 }  // namespace lamina::graph

@@ -10,9 +10,10 @@
 #include "base/opened.h"
 #include "graph/dialects/read.h"
 #include "graph/fusion/census.h"
+#include "graph/fusion/mining.h"
+#include "graph/layers/groups.h"
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/layers.h"
-#include "graph/layers/groups.h"
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"
 #include "graph/print.h"
@@ -459,6 +460,31 @@ def call(args):
     EXPECT_EQ(whole, text.size()) << name;
   }
   EXPECT_GT(read, 1000u);
+}
+
+// Walks over operands recurse, so the reader bounds their depth.
+TEST(Dialects, OperandsNestOnlySoDeep) {
+  for (const size_t deep : {size_t{10}, size_t{60000}}) {
+    const std::string list =
+        std::string(deep, '[') + "x" + std::string(deep, ']');
+    const Dump dump = Read(
+        "class GraphModule(torch.nn.Module):\n"
+        "    def forward(self, x: \"bf16[16]\"):\n"
+        "        a: \"bf16[16]\" = torch.ops.aten.cat.default(" +
+        list +
+        ")\n"
+        "        return (a,)\n");
+    EXPECT_EQ(dump.diagnostics.Count(Level::kError), deep > 1000 ? 1u : 0u);
+    const Graph& graph = dump.graphs[0];
+    const NodeId a = graph.Find("a");
+    ASSERT_TRUE(a.valid());
+    EXPECT_EQ(fusion::FormText(graph, {a}),
+              "%n0 = aten.cat.default(" +
+                  (deep > 1000 ? list
+                               : std::string(deep, '[') + "%x0" +
+                                     std::string(deep, ']')) +
+                  ")");
+  }
 }
 
 }  // namespace

@@ -308,7 +308,42 @@ uint32_t Builder::LineAt(size_t file_pos) {
   return line_;
 }
 
+// An operand that nests deeper than kMaxDepth stays one text without parts:
+// whoever walks over operands may recurse. False: there was one.
+bool Builder::LimitDepth() {
+  if (operands.size() <= kMaxDepth) return true;
+  std::vector<ParsedOperand> kept;
+  std::vector<size_t> open;  // where the operands around end
+  bool all = true;
+  for (size_t top = 0; top < operands.size();) {
+    const size_t end = top + 1 + operands[top].extent;
+    size_t deepest = 0;
+    for (size_t i = top; i < end; ++i) {
+      while (!open.empty() && open.back() <= i) open.pop_back();
+      if (operands[i].extent > 0) open.push_back(i + 1 + operands[i].extent);
+      deepest = std::max(deepest, open.size());
+    }
+    open.clear();
+    const auto first = operands.begin() + static_cast<ptrdiff_t>(top);
+    if (deepest <= kMaxDepth) {
+      kept.insert(kept.end(), first,
+                  operands.begin() + static_cast<ptrdiff_t>(end));
+    } else {
+      kept.push_back(*first);
+      kept.back().extent = 0;
+      all = false;
+    }
+    top = end;
+  }
+  if (!all) operands = std::move(kept);
+  return all;
+}
+
 NodeId Builder::Add(const Statement& statement) {
+  if (!LimitDepth()) {
+    Error(statement.span.begin, "brackets are nested more than " +
+                                    std::to_string(kMaxDepth) + " deep");
+  }
   const std::string_view file = *dump_.text;
   size_t begin = source_->ToFile(statement.span.begin);
   size_t end =

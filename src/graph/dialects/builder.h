@@ -161,6 +161,7 @@ class Builder {
   }
 
  private:
+  bool LimitDepth();
   void Say(Level level, size_t pos, const std::string& what);
   void ReadTokens(Span span, NameStyle style);
   uint32_t LineAt(size_t file_pos);
