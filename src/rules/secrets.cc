@@ -2,7 +2,9 @@
 #include "rules/secrets.h"
 
 #include <algorithm>
+#include <array>
 
+#include "base/text.h"
 #include "rules/pattern_compiler.h"
 
 namespace lamina::rules {
@@ -28,7 +30,69 @@ void Sort(std::vector<SecretSpan>& spans) {
             });
 }
 
+enum class Letter : uint8_t { kUpper, kLower, kDigit, kOther };
+Letter LetterOf(char c) {
+  if (c >= 'A' && c <= 'Z') return Letter::kUpper;
+  if (c >= 'a' && c <= 'z') return Letter::kLower;
+  return IsDigit(c) ? Letter::kDigit : Letter::kOther;
+}
+
+// Letters and digits between other bytes.
+bool LooksLikeChance(std::string_view run) {
+  size_t changes = 0;
+  std::array<size_t, 4> kinds{};
+  std::array<bool, 256> seen{};
+  size_t different = 0;
+  for (size_t i = 0; i < run.size(); ++i) {
+    ++kinds[static_cast<size_t>(LetterOf(run[i]))];
+    changes += i > 0 && LetterOf(run[i]) != LetterOf(run[i - 1]);
+    bool& before = seen[static_cast<unsigned char>(run[i])];
+    different += !before;
+    before = true;
+  }
+  const auto [upper, lower, digits, other] = kinds;
+  // Of random digits and letters of both cases 0.6 of the pairs change their
+  // kind, of hexadecimal digits 0.47.
+  const double share =
+      static_cast<double>(changes) / static_cast<double>(run.size() - 1);
+  if (digits == 0 || share > 0.9 || different < 9) return false;
+  if (upper >= 2 && lower >= 2) return share >= (digits >= 3 ? 0.4 : 0.55);
+  if (digits < 3) return false;
+  const bool hexadecimal =
+      run.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+  return hexadecimal ? run.size() >= 32 && share >= 0.25 && share < 0.7
+                     : run.size() >= 20 && share >= 0.35 && share < 0.75;
+}
+
 }  // namespace
+
+bool IsOpaque(std::string_view text, bool named) {
+  if (text.starts_with("_Z")) return false;  // a symbol
+  std::array<size_t, 4> kinds{};
+  for (const char c : text) ++kinds[static_cast<size_t>(LetterOf(c))];
+  const auto [upper, lower, digits, other] = kinds;
+  constexpr size_t kLong = 16;
+  if (named || text.size() < kLong) {
+    // Anything but a word, a number or a type.
+    if (upper + lower == 0 || digits == 0) return false;
+    if (text.starts_with("0x")) return false;
+    static constexpr std::string_view kTypes[] = {
+        "int", "uint", "float", "bfloat", "bf", "fp", "tf", "complex", "sm"};
+    const std::string_view word =
+        text.substr(0, text.find_first_of("0123456789"));
+    const bool type = std::find(std::begin(kTypes), std::end(kTypes), word) !=
+                      std::end(kTypes);
+    return !type;
+  }
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i;
+    while (end < text.size() && LetterOf(text[end]) != Letter::kOther) ++end;
+    if (end - i >= kLong && LooksLikeChance(text.substr(i, end - i)))
+      return true;
+    i = end + 1;
+  }
+  return false;
+}
 
 Result<std::shared_ptr<const SecretTable>> SecretTable::Load(
     const DataSet& data) {
@@ -58,13 +122,19 @@ Status SecretTable::AddFile(const DataFile& file) {
     return Fail(members.ErrorAt("expected a list 'rules'"));
   PatternCompiler compiler;
   for (const Node& item : list->items) {
-    static constexpr std::string_view kRule[] = {"id", "match", "why",
-                                                 "examples", "not"};
+    static constexpr std::string_view kRule[] = {"id",  "match",    "opaque",
+                                                 "why", "examples", "not"};
     LAMINA_ASSIGN(const Members one, Members::Of(file, item, kRule));
     Rule rule;
     LAMINA_ASSIGN(rule.id, one.Text("id"));
     LAMINA_ASSIGN(const std::string match, one.Text("match"));
     LAMINA_ASSIGN(rule.counter_examples, one.Texts("not"));
+    if (const Node* const opaque = one.Find("opaque")) {
+      LAMINA_ASSIGN(const std::string how, one.Text("opaque"));
+      if (how != "named" && how != "alone")
+        return Fail(file.ErrorAt(*opaque, "expected named or alone"));
+      rule.opaque = how == "named" ? Opaque::kNamed : Opaque::kAlone;
+    }
     std::string wrong = compiler.Compile(match, match, rule.pattern);
     if (wrong.empty()) {
       for (const auto& [name, group] : rule.pattern->NamedCapturingGroups()) {
@@ -110,8 +180,12 @@ void SecretTable::FindBy(const Rule& rule, std::string_view text,
       const re2::StringPiece& found = groups[static_cast<size_t>(group)];
       if (found.data() == nullptr || found.empty()) continue;
       const auto begin = static_cast<size_t>(found.data() - text.data());
-      spans.push_back({begin, begin + found.size(), kind});
       last = std::max(last, begin + found.size());
+      if (rule.opaque != Opaque::kAny && kind == SecretKind::kSecret &&
+          !IsOpaque(text.substr(begin, found.size()),
+                    rule.opaque == Opaque::kNamed))
+        continue;
+      spans.push_back({begin, begin + found.size(), kind});
     }
     from = last;
   }

@@ -26,6 +26,13 @@ struct SecretSpan {
   SecretKind kind = SecretKind::kSecret;
 };
 
+// Whether a text looks as if chance had written it: no number, no name of a
+// type, no word. That is enough behind the name of a secret (`named`). Alone, a
+// run of 16 bytes or more must mix kinds of bytes about as often as chance
+// does; names that people and compilers make keep to one kind for some bytes,
+// or change at every byte.
+bool IsOpaque(std::string_view text, bool named);
+
 // Thread safe.
 class SecretTable {
  public:
@@ -42,9 +49,11 @@ class SecretTable {
   std::vector<std::string> CheckExamples() const;
 
  private:
+  enum class Opaque : uint8_t { kAny, kNamed, kAlone };  // see IsOpaque()
   struct Rule {
     std::string id;
     std::unique_ptr<RE2> pattern;
+    Opaque opaque = Opaque::kAny;
     // Of every capturing group, what it is.
     std::vector<std::pair<int, SecretKind>> groups;
     struct Example {
