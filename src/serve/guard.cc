@@ -40,6 +40,13 @@ std::string NameOfHost(std::string_view host) {
   return LowerCase(host.substr(0, end));
 }
 
+constexpr std::string_view kLoopback[] = {"127.0.0.1", "localhost", "[::1]"};
+
+bool IsLoopback(std::string_view name) {
+  return std::find(std::begin(kLoopback), std::end(kLoopback), name) !=
+         std::end(kLoopback);
+}
+
 }  // namespace
 
 std::string MakeToken() {
@@ -74,7 +81,8 @@ HttpResponse Problem(int status, std::string_view code, std::string_view what,
 }
 
 Guard::Guard(std::string token, const std::vector<std::string>& hosts)
-    : token_(std::move(token)), hosts_({"127.0.0.1", "localhost", "[::1]"}) {
+    : token_(std::move(token)),
+      hosts_(std::begin(kLoopback), std::end(kLoopback)) {
   for (const std::string& host : hosts) hosts_.push_back(LowerCase(host));
 }
 
@@ -90,10 +98,12 @@ std::optional<HttpResponse> Guard::Check(const HttpRequest& request) {
                    "ask for 127.0.0.1 or localhost, or start lamina serve with "
                    "--host NAME");
   }
-  if (request.CountOf("Origin") > 0 &&
-      (request.CountOf("Origin") > 1 ||
-       LowerCase(request.Header("Origin")) !=
-           "http://" + LowerCase(request.Header("Host"))))
+  // Behind a proxy, which has a name of --host, a page may come over HTTPS.
+  if (const std::string origin = LowerCase(request.Header("Origin")),
+      host = LowerCase(request.Header("Host"));
+      request.CountOf("Origin") > 1 ||
+      (request.CountOf("Origin") == 1 && origin != "http://" + host &&
+       (IsLoopback(NameOfHost(host)) || origin != "https://" + host)))
     return Problem(403, "origin", "a page of another origin asks");
   if (const std::string site = request.Header("Sec-Fetch-Site");
       !site.empty() && site != "none" && site != "same-origin") {
@@ -120,8 +130,16 @@ std::optional<HttpResponse> Guard::Check(const HttpRequest& request) {
   if (request.CountOf("Authorization") == 1 && given.size() == wanted.size() &&
       sodium_memcmp(given.data(), wanted.data(), wanted.size()) == 0)
     return std::nullopt;
-  if (!given.empty() && ++wrong_ > kFreeTries)
+  if (!given.empty() && ++wrong_ > kFreeTries) {
+    // One at a time waits; or tries would hold all threads.
+    if (delaying_.exchange(true)) {
+      return Problem(429, "token", "too many wrong tokens at a time",
+                     "open the address that lamina serve printed, with all "
+                     "behind the #");
+    }
     std::this_thread::sleep_for(std::chrono::seconds(1));
+    delaying_ = false;
+  }
   HttpResponse response = Problem(
       401, "token", "the token is missing or wrong",
       "open the address that lamina serve printed, with all behind the #");

@@ -39,6 +39,7 @@ class Guard {
   const std::string token_;
   std::vector<std::string> hosts_;
   std::atomic<int> wrong_ = 0;
+  std::atomic<bool> delaying_ = false;
 };
 
 // What every answer has: nothing is kept, sniffed, framed or told to others.

@@ -88,6 +88,10 @@ TEST(Guard, NamesOfTunnels) {
   EXPECT_EQ(status("laptop.lan", nullptr), 200);
   EXPECT_EQ(status("LAPTOP.lan:8250", "http://laptop.lan:8250"), 200);
   EXPECT_EQ(status("laptop.lan:8250", "http://127.0.0.1:8250"), 403);
+  // A proxy that speaks HTTPS with the browser.
+  EXPECT_EQ(status("laptop.lan", "https://laptop.lan"), 200);
+  EXPECT_EQ(status("laptop.lan", "https://evil.lan"), 403);
+  EXPECT_EQ(status("127.0.0.1:8250", "https://127.0.0.1:8250"), 403);
   EXPECT_EQ(status("laptop.lan.evil", nullptr), 421);
   EXPECT_EQ(status("xlaptop.lan", nullptr), 421);
 }

@@ -5,6 +5,7 @@
 // Longer than most: nothing else may include cpp-httplib.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -97,12 +98,15 @@ class Messages : public httplib::Server {
                              const std::exception_ptr&) { to.status = 500; });
   }
 
-  // Answers requests until the peer goes or is sent away.
-  void Serve(int socket) {
+  // Answers requests until the peer goes or is sent away. `waits` is true while
+  // a request is awaited.
+  void Serve(int socket, std::atomic<bool>& waits) {
     Receiver receiver(socket, limits_);
     std::string head, body;
     for (size_t left = limits_.requests_per_connection; left > 0; --left) {
+      waits = true;
       int status = receiver.Next(head, body);
+      waits = false;
       if (status < 0) return;
       if (status != 0) {
         Refuse(socket, status);
@@ -217,54 +221,73 @@ class Connections : public HttpServer {
       }
     }
     std::unique_lock lock(shared_->mutex);
-    for (const int socket : shared_->sockets) ::shutdown(socket, SHUT_RDWR);
+    for (const auto& one : shared_->open) ::shutdown(one->socket, SHUT_RDWR);
     shared_->changed.wait_for(lock, std::chrono::seconds(2),
-                              [&] { return shared_->sockets.empty(); });
+                              [&] { return shared_->open.empty(); });
   }
 
  private:
+  struct Connection {
+    int socket = -1;
+    bool refused = false;
+    std::atomic<bool> waits{true};  // for a request
+  };
   struct Shared {
     Shared(const HttpLimits& limits, HttpHandler handler)
         : messages(limits, std::move(handler)) {}
     Messages messages;
     std::mutex mutex;
     std::condition_variable changed;
-    std::list<int> sockets;
+    std::list<std::shared_ptr<Connection>> open;  // the oldest first
     size_t refusing = 0;
   };
 
+  // Half a request holds a place until another one needs it: of those that
+  // wait for more the oldest goes. False: all are being answered.
+  bool MakeRoom() {
+    for (const auto& one : shared_->open) {
+      if (one->refused || !one->waits.exchange(false)) continue;
+      ::shutdown(one->socket, SHUT_RDWR);
+      return true;
+    }
+    return false;
+  }
+
   void Take(int socket) {
-    bool full = false;
+    const auto one = std::make_shared<Connection>();
+    one->socket = socket;
     {
       const std::lock_guard lock(shared_->mutex);
-      full = shared_->sockets.size() - shared_->refusing >= limits_.connections;
+      one->refused =
+          shared_->open.size() - shared_->refusing >= limits_.connections &&
+          !MakeRoom();
       // Nor are there any number of threads that say so.
-      if (full && shared_->refusing >= limits_.connections) {
+      if (one->refused && shared_->refusing >= limits_.connections) {
         ::close(socket);
         return;
       }
-      shared_->sockets.push_back(socket);
-      shared_->refusing += full ? 1 : 0;
+      shared_->open.push_back(one);
+      shared_->refusing += one->refused ? 1 : 0;
     }
     try {
-      std::thread([shared = shared_, socket, full] {
-        if (full) {
-          shared->messages.Refuse(socket, 503);
+      std::thread([shared = shared_, one] {
+        if (one->refused) {
+          shared->messages.Refuse(one->socket, 503);
         } else {
-          shared->messages.Serve(socket);
+          shared->messages.Serve(one->socket, one->waits);
         }
-        Close(*shared, socket, full);
+        Close(*shared, one);
       }).detach();
     } catch (const std::system_error&) {
-      Close(*shared_, socket, full);
+      Close(*shared_, one);
     }
   }
 
-  static void Close(Shared& shared, int socket, bool refused) {
+  static void Close(Shared& shared, const std::shared_ptr<Connection>& one) {
     const std::lock_guard lock(shared.mutex);
-    shared.sockets.remove(socket);
-    shared.refusing -= refused ? 1 : 0;
-    ::close(socket);
+    shared.open.remove(one);
+    shared.refusing -= one->refused ? 1 : 0;
+    ::close(one->socket);
     shared.changed.notify_all();
   }
 
