@@ -304,6 +304,12 @@ int RunProgram(int argc, char** argv, const std::string& version,
     std::fputs(line.Help().c_str(), stdout);
     return kFine;
   }
+  if (const std::string limit = snapshot::WrongLimit(); !limit.empty()) {
+    std::fprintf(stderr,
+                 "lamina: warning: LAMINA_CACHE_LIMIT: '%s' is no size (2G, "
+                 "500M, 0), so the usual limit holds\n",
+                 EscapeTerminal(limit).c_str());
+  }
   common.words = questions::CommandWords(line.Given());
   using questions::KeepInputs;
   Status kept = KeepInputs("-o", common.output, common.words.inputs());

@@ -3,9 +3,11 @@
 // The program: its main function, and the commands that begin another front
 // than the command line.
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -100,7 +102,13 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   lamina::CleanUpOnSignals();
   try {
-    const int status = Run(argc, argv);
+    int status = Run(argc, argv);
+    // What was printed may wait in a buffer for a disk that is full.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      std::fprintf(stderr, "lamina: error: standard output: %s\n",
+                   std::strerror(errno));
+      if (status == lamina::kFine) status = lamina::kBadInput;
+    }
     // Gigabytes of columns need no orderly release before the end.
     std::fflush(nullptr);
     _exit(status);

@@ -100,14 +100,24 @@ struct Content {
   std::vector<FileInFolder> parts;
 };
 
+// As LookAt() names files, and unfinished ones beside them: whatever else lies
+// in the folder is somebody else's.
+bool IsOurs(std::string_view name, bool* part) {
+  const size_t stem = name.find_first_not_of("0123456789abcdef");
+  if (stem == 0 || stem == std::string_view::npos) return false;
+  name.remove_prefix(stem);
+  *part = name.starts_with(".lsnap.part");
+  return *part || name == kEnding;
+}
+
 Content ContentOf(const std::string& folder) {
   Content content;
   DIR* const directory = ::opendir(folder.c_str());
   if (directory == nullptr) return content;
   while (const dirent* const entry = ::readdir(directory)) {
     const std::string_view name = entry->d_name;
-    const bool part = name.find(".lsnap.part") != std::string_view::npos;
-    if (!part && !name.ends_with(kEnding)) continue;
+    bool part = false;
+    if (!IsOurs(name, &part)) continue;
     const std::string path = folder + "/" + std::string(name);
     struct stat info {};
     if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
@@ -147,6 +157,11 @@ bool IsOff() {
   return value == "off" || value == "0";
 }
 
+std::string WrongLimit() {
+  std::string value = Variable("LAMINA_CACHE_LIMIT");
+  return ParseSize(value) ? std::string() : value;
+}
+
 Cache::Cache(StageTimes* times) : times_(times), folder_(Folder()) {
   if (folder_.empty()) return;
   limit_ =
@@ -164,9 +179,14 @@ std::optional<trace::Trace> Cache::Find(const InputState& input,
     return std::nullopt;
   }
   const std::string path = folder_ + "/" + input.file;
+  struct stat info {};
+  // Who may write to the folder may put any file into it.
+  if (::stat(folder_.c_str(), &info) == 0 && !IsOwn(info)) {
+    Note(folder_ + ": is not a folder that only this user can write");
+    return std::nullopt;
+  }
   const Descriptor file(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat info {};
   if (!file.open() || ::fstat(file.get(), &info) != 0) {
     Note(errno == ENOENT ? "has none of this trace"
                          : path + ": " + std::strerror(errno));

@@ -41,6 +41,10 @@ std::optional<InputState> LookAt(const std::string& path);
 // Whether the user wants no cache: LAMINA_CACHE=off.
 bool IsOff();
 
+// LAMINA_CACHE_LIMIT where it is set and no size; else empty. Then the usual
+// limit holds.
+std::string WrongLimit();
+
 // A file of the cache, for people.
 struct Kept {
   std::string file;

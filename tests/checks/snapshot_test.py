@@ -50,11 +50,14 @@ def tree_of(path):
             for p in sorted(path.rglob("*")) if p.is_file()}
 
 
-def all_ways(checks, program, trace, *args, out=None, kept=True):
+WAYS = ("without", "first", "again")
+
+
+def all_ways(checks, program, trace, *args, out=None, kept=True, ways=WAYS):
     """Runs a command without a cache, with an empty one and with a full one."""
     results = []
     shutil.rmtree(program.cache, ignore_errors=True)
-    for way in ("without", "first", "again"):
+    for way in ways:
         target = program.folder / ("out" if out is None else out)
         if target.is_dir():
             shutil.rmtree(target)
@@ -99,13 +102,13 @@ def check_commands(checks, program, trace):
         checks.true(f"{args[0]}: {status} {words}", status in (0, 1))
 
 
-def check_tables(checks, program, trace, kept=True, more=()):
+def check_tables(checks, program, trace, kept=True, more=(), ways=WAYS):
     all_ways(checks, program, trace, "report", trace, "--format", "csv", *more,
-             out="tables", kept=kept)
+             out="tables", kept=kept, ways=ways)
     # All rows of all tables, of those that are not large.
     if not more and (not kept or trace.stat().st_size < 1 << 20):
         all_ways(checks, program, trace, "query", trace, out="all.sqlite",
-                 kept=kept)
+                 kept=kept, ways=ways)
 
 
 def check_formats(checks, program):
@@ -257,6 +260,32 @@ def check_command(checks, program):
     checks.equal("clear", (out, program.files()), (b"1 file removed\n", []))
     (status, _, _), _ = program.run("cache", "other")
     checks.equal("usage", status, 2)
+    program.run("report", trace)
+    foreign = [program.cache / "lamina" / name
+               for name in ("notes.lsnap", "0.lsnap.txt", "x.lsnap.part1")]
+    for file in foreign:
+        file.write_text("mine")
+    (_, out, _), _ = program.run("cache", "clear")
+    checks.equal("clear leaves files of others",
+                 (out, [f.read_text() for f in foreign]),
+                 (b"1 file removed\n", ["mine"] * 3))
+    program.env["LAMINA_CACHE_LIMIT"] = "lots"
+    (status, _, words), _ = program.run("report", trace)
+    checks.true(f"a limit that is no size: {words}", status == 0 and any(
+        b"LAMINA_CACHE_LIMIT: 'lots'" in line for line in words))
+    del program.env["LAMINA_CACHE_LIMIT"]
+    # What others can write may be anything.
+    (program.cache / "lamina").chmod(0o777)
+    _, says = program.run("report", trace)
+    checks.true(f"a folder of others: {says}", says and not any(
+        s.startswith((MAPPED, KEPT)) for s in says))
+    (program.cache / "lamina").chmod(0o700)
+    with open("/dev/full", "wb") as full:
+        for words in (["--help"], ["help", "report"], ["--version"]):
+            done = subprocess.run([LAMINA, *words], stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+            checks.equal(f"{words} to a full disk", (
+                done.returncode, b"No space left" in done.stderr), (3, True))
 
 
 def main():
@@ -275,8 +304,10 @@ def main():
         others = [p for suffix in ("*.pb", "*.pftrace", "*.sqlite", "*.db",
                                    "rocprof*.json.gz")
                   for p in sorted(root.rglob(suffix))]
+        # What is kept is what was parsed just then: samples show that keeping
+        # changes nothing.
         for trace in traces(root) + others:
-            check_tables(checks, program, trace)
+            check_tables(checks, program, trace, ways=WAYS[1:])
         for name in ("vllm-decode-full",):
             check_tables(checks, program, root / name / "replay.json.gz",
                          more=("--capture", root / name / "capture"))
