@@ -292,6 +292,8 @@ FAULTS = {
                        no_gain=True),
     "device_swaps": Fault("train", ("copy.exposed_rest",), 8, whole=True,
                           no_gain=True, untimed=True),
+    "page_migrations": Fault("train", ("copy.unified",), 5e5, least=0.03,
+                             also_ok=("copy.exposed_rest",)),
     "fsdp_offload": Fault("train", ("copy.parameters",), 1e6),
     "hooked_weights": Fault("train", ("copy.parameters",), 1e6),
     "weights_by_module": Fault("train", ("copy.parameters",), 1e6),

@@ -619,6 +619,14 @@ def beside_names(lab, plan, number):
         with lab.op("acme::fused_trunk", [(plan.tokens, plan.hidden)]):
             lab.launch(Kernel("acme_trunk_kernel", int(size), 7,
                               (1056, 1, 1), (256, 1, 1)))
+    if size := plan.size("page_migrations"):
+        start = max(lab.now[lab.thread], lab.stream_free.get(7, 0)) + 20_000
+        lab.launch(Kernel("stencil_over_managed_memory", int(size), 7,
+                          (1056, 1, 1), (256, 1, 1)))
+        for page in range(int(size * 0.8) // 9000):
+            lab.run(Kernel("Memcpy Unified HtoD (Unknown -> Unknown)", 8000,
+                           55, kind="gpu_memcpy", args={"bytes": 65536}),
+                    lab.next("correlation"), start + page * 9000)
     for _ in range(int(plan.size("device_swaps"))):
         copy_on_device(lab, 64 << 20)
 
