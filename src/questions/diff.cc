@@ -4,11 +4,16 @@
 #include "questions/diff.h"
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <fmt/core.h>
+#include <map>
 
 #include "base/decimal.h"
 #include "compare/runs/compare.h"
 #include "compat/tracediff/tracediff.h"
+#include "engine/captures.h"
+#include "engine/find_traces.h"
 #include "engine/memory.h"
 #include "engine/report.h"
 #include "engine/report_file.h"
@@ -99,12 +104,121 @@ Result<std::vector<Comparison>> CompareTraces(
         analysis::diff::Compare(*pair.a, *pair.b, *pair.rules, options));
     if (units) {
       LAMINA_ASSIGN(runs::Compared own,
-                    runs::CompareUnits(*pair.a, *pair.b, *units));
+                    runs::CompareUnits({{pair.a}, {}}, {{pair.b}, {}}, *units));
       matched.push_back(std::move(own));
     }
     pair.second = std::move(other);
   }
   return out;
+}
+
+// A table without rows says nothing; what sentences say of units, and checks
+// that hold, are for who looks closer. `units`: they were compared, and tables
+// of whole windows would contradict them where one trace is longer.
+bool IsNoScreenTable(const Table& table, bool units) {
+  static constexpr std::string_view kCloser[] = {"diff_units", "diff_left_out",
+                                                 "diff_pairs"};
+  static constexpr std::string_view kWindow[] = {
+      "diff_totals", "diff_causes", "diff_ops",  "diff_kernels",
+      "diff_by",     "diff_calls",  "diff_moved"};
+  if (units && std::find(std::begin(kWindow), std::end(kWindow),
+                         table.name()) != std::end(kWindow))
+    return true;
+  if (table.name() == "diff_comparable") {
+    for (size_t r = 0; r < table.rows(); ++r) {
+      if (table.At(r, "effect").text() != "none") return false;
+    }
+    return true;
+  }
+  return table.rows() == 0 || std::find(std::begin(kCloser), std::end(kCloser),
+                                        table.name()) != std::end(kCloser);
+}
+
+// Whether a folder holds several traces: it may also be one.
+bool HoldsRanks(const std::string& folder) {
+  std::error_code none_there;
+  if (!std::filesystem::is_directory(folder, none_there)) return false;
+  const auto files = engine::FindTraces({folder});
+  return files && files->size() > 1;
+}
+
+// Traces of one folder by the numbers of their ranks. Errors: two of one rank.
+Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
+    const std::string& folder, const std::vector<std::string>& captures,
+    Asker& asker, std::vector<std::string>& inputs) {
+  LAMINA_ASSIGN(const auto files, engine::FindTraces({folder}));
+  std::map<int64_t, std::shared_ptr<engine::Session>> ranks;
+  for (const std::string& file : files) {
+    engine::OpenOptions how = asker.Open();
+    how.captures.insert(how.captures.end(), captures.begin(), captures.end());
+    LAMINA_ASSIGN(auto session, asker.OpenTrace(file, how));
+    const int64_t rank = engine::RankOf(session->trace(), file)
+                             .value_or(static_cast<int64_t>(ranks.size()));
+    inputs.push_back(file);
+    if (!ranks.emplace(rank, std::move(session)).second) {
+      return Fail(
+          InputError(file, "is a second trace of rank " + std::to_string(rank),
+                     "a folder holds one trace of each rank"));
+    }
+  }
+  return ranks;
+}
+
+// Two folders with the ranks of a job: a step takes as long as on its slowest
+// rank, of those that both have.
+Result<Answer> CompareJobs(const DiffParams& options,
+                           const runs::Options& units, Asker& asker) {
+  if (options.traces.size() != 2) {
+    return Fail(UsageError("folders of ranks are compared two by two",
+                           "⟨lamina⟩ diff DIR_A DIR_B"));
+  }
+  Document document;
+  document.command = "diff";
+  std::array<std::map<int64_t, std::shared_ptr<engine::Session>>, 2> ranks;
+  analysis::Settings settings;
+  settings.threads = asker.ThreadCount();
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    LAMINA_ASSIGN(ranks[i],
+                  OpenRanks(options.traces[i],
+                            i == 0 ? options.captures_a : options.captures_b,
+                            asker, document.inputs));
+  }
+  std::array<runs::Side, 2> sides;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    for (const auto& [rank, session] : ranks[i]) {
+      if (!ranks[1 - i].contains(rank)) {
+        sides[i].left_out.push_back(rank);
+        continue;
+      }
+      LAMINA_ASSIGN(
+          const analysis::Context* const context,
+          session->ContextFor(tree::LinkMode::kAuto, false, settings));
+      sides[i].ranks.push_back(context);
+    }
+  }
+  if (sides[0].ranks.empty()) {
+    return Fail(InputError(options.traces[1],
+                           "has no rank that " + options.traces[0] + " has"));
+  }
+  LAMINA_ASSIGN(runs::Compared compared,
+                runs::CompareUnits(sides[0], sides[1], units));
+  if (!compared.matched) {
+    return Fail(InputError(options.traces[0],
+                           "and the other folder have no steps in common",
+                           "compare ranks one by one: ⟨lamina⟩ diff A B"));
+  }
+  document.result = std::move(compared.result);
+  if (asker.for_screen() && asker.only.empty()) {
+    if (asker.top == 0) asker.top = kTerminalRows;
+    std::erase_if(document.result.tables, [](const Table& table) {
+      return IsNoScreenTable(table, true);
+    });
+  }
+  Answer answer(std::move(document));
+  answer.failed = compared.verdict == runs::Verdict::kFail ||
+                  (compared.verdict == runs::Verdict::kUnknown &&
+                   options.unknown == "fail");
+  return answer;
 }
 
 // What the rules of findings say of two traces.
@@ -218,28 +332,6 @@ Result<std::optional<runs::Options>> UnitOptions(const DiffParams& options) {
   return std::optional(out);
 }
 
-// A table without rows says nothing; what sentences say of units, and checks
-// that hold, are for who looks closer. `units`: they were compared, and tables
-// of whole windows would contradict them where one trace is longer.
-bool IsNoScreenTable(const Table& table, bool units) {
-  static constexpr std::string_view kCloser[] = {"diff_units", "diff_left_out",
-                                                 "diff_pairs"};
-  static constexpr std::string_view kWindow[] = {
-      "diff_totals", "diff_causes", "diff_ops",  "diff_kernels",
-      "diff_by",     "diff_calls",  "diff_moved"};
-  if (units && std::find(std::begin(kWindow), std::end(kWindow),
-                         table.name()) != std::end(kWindow))
-    return true;
-  if (table.name() == "diff_comparable") {
-    for (size_t r = 0; r < table.rows(); ++r) {
-      if (table.At(r, "effect").text() != "none") return false;
-    }
-    return true;
-  }
-  return table.rows() == 0 || std::find(std::begin(kCloser), std::end(kCloser),
-                                        table.name()) != std::end(kCloser);
-}
-
 // The tables of matched units come first. The sentence about whole traces is no
 // answer any more: it stands below, and not on a screen, which has no table of
 // it.
@@ -284,6 +376,11 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
                                      memory, &recordings));
     return MemoryAnswer(std::move(document), std::move(recordings), asker);
   }
+  if (units && std::all_of(options.traces.begin(), options.traces.end(),
+                           [](const std::string& path) {
+                             return HoldsRanks(path);
+                           }))
+    return CompareJobs(options, *units, asker);
   std::vector<std::optional<ResultSet>> reports;
   bool any_report = false;
   for (const std::string& path : options.traces) {

@@ -146,13 +146,13 @@ const RowColumns<LeftRow>& LeftColumns() {
       "diff_left_out",
       "Units that were not compared, and why.",
       {{"side", ColumnType::kText, "a or b.", &LeftRow::side},
-       {"unit", ColumnType::kInt, "Number of the unit, from 0.",
-        &LeftRow::unit},
+       {"unit", ColumnType::kInt,
+        "Number of the unit, from 0; of a rank its own.", &LeftRow::unit},
        {"phase", ColumnType::kText, "train, eval, prefill, decode ...",
         &LeftRow::phase},
        {"reason", ColumnType::kText,
         "partial_first, partial_last: cut by the trace; warmup; no_partner: "
-        "the other side has none of its load or context.",
+        "the other side has none of its load or context; rank: nor that rank.",
         &LeftRow::reason},
        {"start_us", ColumnType::kTime, "Begin, from the first event.",
         &LeftRow::start_ns},
@@ -220,12 +220,14 @@ const RowColumns<PairRow>& PairColumns() {
 // computed and not moved go with the clock.
 using Things = std::map<std::pair<std::string, size_t>, std::vector<double>>;
 
-Things ThingsOf(const Context& context, const std::vector<const Unit*>& units) {
+Things ThingsOf(const std::vector<const Unit*>& units) {
+  Things things;
+  if (units.empty()) return things;
   std::vector<size_t> compute;
   for (const std::string_view name : {"gemm", "attention", "conv", "moe"})
-    compute.push_back(context.catalog.FamilyIndex(name));
-  Things things;
+    compute.push_back(units.front()->context->catalog.FamilyIndex(name));
   for (const Unit* unit : units) {
+    const Context& context = *unit->context;
     std::map<std::string_view, size_t> seen;
     for (const SliceId s : unit->work) {
       if (std::find(compute.begin(), compute.end(), context.device.family(s)) ==
@@ -244,7 +246,7 @@ Things ThingsOf(const Context& context, const std::vector<const Unit*>& units) {
 }
 
 // The one shift by which all things changed; nothing where there is none.
-std::optional<double> OneRatio(const Context& context, const Things& a,
+std::optional<double> OneRatio(const rules::Catalog& catalog, const Things& a,
                                const Things& b) {
   constexpr size_t kLeastThings = 3;
   constexpr double kLeastShift = 0.02, kNear = 0.015, kShare = 0.9;
@@ -254,8 +256,8 @@ std::optional<double> OneRatio(const Context& context, const Things& a,
     const auto other = b.find(key);
     if (other == b.end()) continue;
     shifts.push_back(std::log(Median(other->second) / Median(times)));
-    const auto family = context.catalog.KernelFamily(key.first);
-    ++families[context.catalog.FamilyIndex(family)];
+    const auto family = catalog.KernelFamily(key.first);
+    ++families[catalog.FamilyIndex(family)];
   }
   if (shifts.size() < kLeastThings || families.size() < 2) return std::nullopt;
   const double middle = Median(shifts);
@@ -281,14 +283,12 @@ std::vector<const Unit*> UnitsOf(const MatchedPhase& phase, size_t side) {
 // What all compute-bound kernels changed by, because the device ran at another
 // clock: one ratio in all phases, or within one recording. Empty: no sign of
 // it.
-std::string ClockText(const PerSide<Context const*>& contexts,
-                      const Matching& matching) {
+std::string ClockText(const rules::Catalog& catalog, const Matching& matching) {
   constexpr double kPhasesNear = 0.02;
   std::vector<double> shifts;
   for (const MatchedPhase& phase : matching.phases) {
-    const auto shift =
-        OneRatio(*contexts[0], ThingsOf(*contexts[0], UnitsOf(phase, 0)),
-                 ThingsOf(*contexts[1], UnitsOf(phase, 1)));
+    const auto shift = OneRatio(catalog, ThingsOf(UnitsOf(phase, 0)),
+                                ThingsOf(UnitsOf(phase, 1)));
     if (!shift) {
       shifts.clear();
       break;
@@ -315,9 +315,7 @@ std::string ClockText(const PerSide<Context const*>& contexts,
       const std::vector<const Unit*> last(
           units.end() - static_cast<ptrdiff_t>(third), units.end());
       // A third has few units: all of them count.
-      const auto shift =
-          OneRatio(*contexts[side], ThingsOf(*contexts[side], first),
-                   ThingsOf(*contexts[side], last));
+      const auto shift = OneRatio(catalog, ThingsOf(first), ThingsOf(last));
       if (shift) {
         return fmt::format(
             "all compute-bound kernels of {} take {:.1f} % {} at its end than "
@@ -334,17 +332,18 @@ std::string ClockText(const PerSide<Context const*>& contexts,
 
 class Comparer {
  public:
-  Comparer(const PerSide<Context const*>& contexts, const PerSide<Units>& sides,
+  Comparer(const PerSide<Side const*>& given, const PerSide<Units>& sides,
            const Options& options)
-      : contexts_(contexts),
+      : given_(given),
+        contexts_{given[0]->ranks.front(), given[1]->ranks.front()},
         sides_(sides),
         options_(options),
-        matching_(MatchUnits(sides, contexts, options)) {}
+        matching_(MatchUnits(sides, options)) {}
 
   Result<Compared> Run() {
     Compared out;
     out.matched = true;
-    clocks_ = ClockText(contexts_, matching_);
+    clocks_ = ClockText(contexts_[0]->catalog, matching_);
     Check();
     Judge();
     auto& tables = out.result.tables;
@@ -355,7 +354,7 @@ class Comparer {
     Say(out.result.notes);
     LAMINA_ASSIGN(
         auto differences,
-        DifferenceTables(contexts_, matching_, options_, out.result.notes));
+        DifferenceTables(*contexts_[0], matching_, options_, out.result.notes));
     SayDifferences(differences, out.result.notes);
     for (Table& table : differences) tables.push_back(std::move(table));
     tables.push_back(Pairs());
@@ -382,12 +381,17 @@ class Comparer {
   }
 
   std::string TypeOf(size_t side) const {
-    std::vector<SliceId> work;
+    std::vector<const Unit*> units;
     for (const MatchedPhase& phase : matching_.phases) {
-      for (const Unit* unit : UnitsOf(phase, side))
-        work.insert(work.end(), unit->work.begin(), unit->work.end());
+      const auto own = UnitsOf(phase, side);
+      units.insert(units.end(), own.begin(), own.end());
     }
-    return MainType(*contexts_[side], work);
+    return MainType(units);
+  }
+
+  static std::string RanksOf(const Side& side) {
+    const size_t all = side.ranks.size() + side.left_out.size();
+    return all == 1 ? std::string() : Counted(all, "rank");
   }
 
   // The loads of all units, for the check of what has no partner.
@@ -428,6 +432,13 @@ class Comparer {
                        100 * (1 - matching_.share))});
     } else {
       checks_.push_back({"batch", LoadsOf(0), LoadsOf(1), "same", "none", ""});
+    }
+    if (given_[0]->left_out.size() + given_[1]->left_out.size() > 0) {
+      checks_.push_back({"ranks", RanksOf(*given_[0]), RanksOf(*given_[1]),
+                         "differs", "care",
+                         "Only ranks that both sides have are compared."});
+    } else {
+      AddCheck("ranks", RanksOf(*given_[0]), RanksOf(*given_[1]), "care", "");
     }
     AddCheck("device", DeviceOf(0), DeviceOf(1),
              options_.fail_above ? "stops" : "care",
@@ -641,14 +652,22 @@ class Comparer {
   Table LeftOutTable() const {
     std::vector<LeftRow> rows;
     for (const LeftOut& left : matching_.left_out) {
-      rows.push_back({.side = kSides[left.side],
-                      .unit = left.unit->number,
-                      .phase = PhaseName(left.unit->phase),
-                      .reason = left.reason,
-                      .start_ns = left.unit->start_ns -
-                                  contexts_[left.side]->trace.first_ns,
-                      .unit_ns = left.unit->unit_ns,
-                      .kernels = left.unit->work.size()});
+      rows.push_back(
+          {.side = kSides[left.side],
+           .unit = left.unit->number,
+           .phase = PhaseName(left.unit->phase),
+           .reason = left.reason,
+           .start_ns = left.unit->start_ns - left.unit->context->trace.first_ns,
+           .unit_ns = left.unit->unit_ns,
+           .kernels = left.unit->work.size()});
+    }
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      for (const int64_t rank : given_[side]->left_out) {
+        rows.push_back({.side = kSides[side],
+                        .unit = static_cast<size_t>(rank),
+                        .phase = "",
+                        .reason = "rank"});
+      }
     }
     return LeftColumns().Make(rows);
   }
@@ -770,7 +789,8 @@ class Comparer {
     }
   }
 
-  const PerSide<Context const*>& contexts_;
+  const PerSide<Side const*>& given_;
+  const PerSide<Context const*> contexts_;  // of the first ranks
   const PerSide<Units>& sides_;
   const Options& options_;
   const Matching matching_;
@@ -793,16 +813,21 @@ std::vector<Schema> Schemas() {
   return schemas;
 }
 
-Result<Compared> CompareUnits(const Context& a, const Context& b,
+Result<Compared> CompareUnits(const Side& a, const Side& b,
                               const Options& options) {
-  const PerSide<Context const*> contexts = {&a, &b};
+  const PerSide<Side const*> given = {&a, &b};
   PerSide<Units> sides;
   for (const size_t side : {size_t{0}, size_t{1}}) {
-    LAMINA_ASSIGN(sides[side],
-                  FindUnits(*contexts[side], options.steps, options.passes));
+    std::vector<Units> ranks;
+    for (const Context* rank : given[side]->ranks) {
+      LAMINA_ASSIGN(Units units,
+                    FindUnits(*rank, options.steps, options.passes));
+      ranks.push_back(std::move(units));
+    }
+    sides[side] = SlowestRanks(std::move(ranks));
   }
   if (sides[0].units.empty() || sides[1].units.empty()) return Compared();
-  return Comparer(contexts, sides, options).Run();
+  return Comparer(given, sides, options).Run();
 }
 
 }  // namespace lamina::runs

@@ -42,8 +42,15 @@ struct Compared {
 
 std::vector<Schema> Schemas();
 
+// One side: a trace, or those of the ranks that both sides have, in one order.
+struct Side {
+  std::vector<const Context*> ranks;
+  // Numbers of ranks that the other side lacks: they are left out, and said.
+  std::vector<int64_t> left_out;
+};
+
 // Errors: data files that cannot be used.
-Result<Compared> CompareUnits(const Context& a, const Context& b,
+Result<Compared> CompareUnits(const Side& a, const Side& b,
                               const Options& options);
 
 }  // namespace lamina::runs

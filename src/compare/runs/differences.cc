@@ -157,10 +157,9 @@ double WeightOf(const MatchedPhase& phase, const MatchedClass& one) {
   return static_cast<double>(one.units[0]) / units;
 }
 
-// `key_of(side, slice)` -> key.
+// `key_of(context, slice)` -> key.
 template <class Key, class KeyOf>
-Sums<Key> SumUnits(const PerSide<Context const*>& contexts,
-                   const MatchedPhase& phase, const KeyOf& key_of) {
+Sums<Key> SumUnits(const MatchedPhase& phase, const KeyOf& key_of) {
   Sums<Key> sums;
   const bool only = phase.classes.size() == 1;
   for (const MatchedClass* one : phase.classes) {
@@ -170,9 +169,9 @@ Sums<Key> SumUnits(const PerSide<Context const*>& contexts,
       const double part = weight / static_cast<double>(units.size());
       for (size_t u = 0; u < units.size(); ++u) {
         for (const SliceId s : units[u]->work) {
-          auto& cell = sums.cells[key_of(side, s)];
+          auto& cell = sums.cells[key_of(*units[u]->context, s)];
           const auto ns =
-              static_cast<double>(contexts[side]->trace.Duration(s));
+              static_cast<double>(units[u]->context->trace.Duration(s));
           cell.ns[side] += part * ns;
           cell.kernels[side] += part;
           if (!only) continue;
@@ -203,16 +202,14 @@ void AddInterval(const PerSide<std::vector<double>>& of_unit, double a_ns,
   row.sure = *row.low_ns > 0 || *row.high_ns < 0;
 }
 
-Table Parts(const PerSide<Context const*>& contexts,
-            const PerSide<Halves const*>& halves, const Matching& matching,
-            const Options& options) {
+Table Parts(const std::map<const Context*, Halves>& halves,
+            const Matching& matching, const Options& options) {
   std::vector<PartRow> rows;
   for (const MatchedPhase& phase : matching.phases) {
     using Key = std::pair<std::optional<std::string>, std::string>;
     const auto sums =
-        SumUnits<Key>(contexts, phase, [&](size_t side, SliceId s) {
-          const Context& context = *contexts[side];
-          return Key(halves[side]->Of(s),
+        SumUnits<Key>(phase, [&](const Context& context, SliceId s) {
+          return Key(halves.at(&context).Of(s),
                      context.catalog.family(context.device.family(s)).name);
         });
     std::vector<PartRow> own;
@@ -343,20 +340,42 @@ struct ClassPaths {
   std::map<std::string, size_t> instances;
 };
 
-Table Modules(const PerSide<Context const*>& contexts, const Matching& matching,
-              const Options& options) {
+// The contexts of matched units, by side; of a job those of the slowest ranks.
+PerSide<std::set<const Context*>> ContextsOf(const Matching& matching) {
+  PerSide<std::set<const Context*>> contexts;
+  for (const MatchedClass& one : matching.classes) {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      for (const Unit* unit : one.matched[side])
+        contexts[side].insert(unit->context);
+    }
+  }
+  return contexts;
+}
+
+Table Modules(const Matching& matching, const Options& options) {
   std::vector<ModuleRow> rows;
-  if (!contexts[0]->modules.empty() || !contexts[1]->modules.empty()) {
-    const PerSide<ClassPaths> paths = {ClassPaths(*contexts[0]),
-                                       ClassPaths(*contexts[1])};
+  // Places of modules are those of each context; how many share a class, of any
+  // of a side.
+  std::map<const Context*, ClassPaths> places;
+  PerSide<std::map<std::string, size_t>> instances;
+  const auto contexts = ContextsOf(matching);
+  bool any = false;
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    for (const Context* context : contexts[side]) {
+      const auto& paths = places.try_emplace(context, *context).first->second;
+      any |= !paths.of.empty();
+      for (const auto& [path, count] : paths.instances)
+        instances[side][path] = std::max(instances[side][path], count);
+    }
+  }
+  if (any) {
     for (const MatchedPhase& phase : matching.phases) {
       const auto sums =
-          SumUnits<std::string>(contexts, phase, [&](size_t side, SliceId s) {
-            const Context& context = *contexts[side];
+          SumUnits<std::string>(phase, [&](const Context& context, SliceId s) {
             const tree::NodeId launcher = context.device.launcher(s);
             if (!launcher.valid()) return std::string("(outside)");
             const auto owner = context.modules.OwnerOf(launcher);
-            return owner.path.valid() ? paths[side].of[owner.path.value]
+            return owner.path.valid() ? places.at(&context).of[owner.path.value]
                                       : std::string("(outside)");
           });
       std::set<std::string> all;
@@ -371,8 +390,8 @@ Table Modules(const PerSide<Context const*>& contexts, const Matching& matching,
       std::vector<ModuleRow> own;
       for (const std::string& path : all) {
         const auto count = [&](size_t side) {
-          const auto found = paths[side].instances.find(path);
-          return found == paths[side].instances.end() ? 0 : found->second;
+          const auto found = instances[side].find(path);
+          return found == instances[side].end() ? 0 : found->second;
         };
         ModuleRow row{.phase = PhaseName(phase.phase),
                       .title = ModuleTitle(path, count(0)),
@@ -600,10 +619,10 @@ std::optional<std::vector<Group>> Align(const std::vector<Kernel>& a,
 
 class Aligner {
  public:
-  Aligner(const PerSide<Context const*>& contexts, const Unit& a, const Unit& b)
-      : catalog_(contexts[0]->catalog),
-        a_(KernelsOf(*contexts[0], a)),
-        b_(KernelsOf(*contexts[1], b)) {
+  Aligner(const Unit& a, const Unit& b)
+      : catalog_(a.context->catalog),
+        a_(KernelsOf(*a.context, a)),
+        b_(KernelsOf(*b.context, b)) {
     for (const std::string_view name :
          {"elementwise", "norm", "activation", "copy", "quantization", "rope",
           "generated", "dropout"})
@@ -762,8 +781,7 @@ const Unit& MedianUnit(std::vector<const Unit*> units) {
   return *units[units.size() / 2];
 }
 
-Table Aligned(const PerSide<Context const*>& contexts, const Matching& matching,
-              std::vector<Note>& notes) {
+Table Aligned(const Matching& matching, std::vector<Note>& notes) {
   std::vector<AlignedRow> rows;
   for (const MatchedPhase& phase : matching.phases) {
     const MatchedClass& one =
@@ -771,8 +789,7 @@ Table Aligned(const PerSide<Context const*>& contexts, const Matching& matching,
                            [](const MatchedClass* x, const MatchedClass* y) {
                              return x->share < y->share;
                            });
-    Aligner aligner(contexts, MedianUnit(one.matched[0]),
-                    MedianUnit(one.matched[1]));
+    Aligner aligner(MedianUnit(one.matched[0]), MedianUnit(one.matched[1]));
     if (aligner.Rows(PhaseName(phase.phase), rows)) continue;
     notes.push_back(
         MakeNote(Severity::kInfo, "diff_not_aligned",
@@ -791,29 +808,37 @@ std::vector<Schema> DifferenceSchemas() {
           AlignedColumns().schema()};
 }
 
-Result<std::vector<Table>> DifferenceTables(
-    const PerSide<Context const*>& contexts, const Matching& matching,
-    const Options& options, std::vector<Note>& notes) {
-  LAMINA_ASSIGN(const auto files, contexts[0]->input.data.Load("halves"));
+Result<std::vector<Table>> DifferenceTables(const Context& any,
+                                            const Matching& matching,
+                                            const Options& options,
+                                            std::vector<Note>& notes) {
+  LAMINA_ASSIGN(const auto files, any.input.data.Load("halves"));
   LAMINA_ASSIGN(const auto rules,
                 rules::ReadPatternTable(files, "rules", "half"));
-  const Halves a(*contexts[0], rules), b(*contexts[1], rules);
+  std::map<const Context*, Halves> halves;
+  for (const auto& side : ContextsOf(matching)) {
+    for (const Context* context : side)
+      halves.try_emplace(context, *context, rules);
+  }
   std::vector<Table> tables;
-  tables.push_back(Parts(contexts, {&a, &b}, matching, options));
-  tables.push_back(Modules(contexts, matching, options));
-  tables.push_back(Aligned(contexts, matching, notes));
+  tables.push_back(Parts(halves, matching, options));
+  tables.push_back(Modules(matching, options));
+  tables.push_back(Aligned(matching, notes));
   return tables;
 }
 
-std::string MainType(const Context& context, const std::vector<SliceId>& work) {
-  const size_t gemm = context.catalog.FamilyIndex("gemm"),
-               attention = context.catalog.FamilyIndex("attention");
+std::string MainType(const std::vector<const Unit*>& units) {
   std::map<std::string, int64_t> types;
-  for (const SliceId s : work) {
-    const size_t family = context.device.family(s);
-    if (family != gemm && family != attention) continue;
-    std::string type = TypeOf(context, s);
-    if (!type.empty()) types[std::move(type)] += context.trace.Duration(s);
+  for (const Unit* unit : units) {
+    const Context& context = *unit->context;
+    const size_t gemm = context.catalog.FamilyIndex("gemm"),
+                 attention = context.catalog.FamilyIndex("attention");
+    for (const SliceId s : unit->work) {
+      const size_t family = context.device.family(s);
+      if (family != gemm && family != attention) continue;
+      std::string type = TypeOf(context, s);
+      if (!type.empty()) types[std::move(type)] += context.trace.Duration(s);
+    }
   }
   const auto most = std::max_element(
       types.begin(), types.end(),

@@ -9,16 +9,18 @@
 
 namespace lamina::runs {
 
-// diff_parts, diff_modules and diff_aligned. Errors: data files that cannot be
+// diff_parts, diff_modules and diff_aligned. `any`: a context of the units, for
+// data files. Errors: data files that cannot be
 // used.
-Result<std::vector<Table>> DifferenceTables(
-    const PerSide<Context const*>& contexts, const Matching& matching,
-    const Options& options, std::vector<Note>& notes);
+Result<std::vector<Table>> DifferenceTables(const Context& any,
+                                            const Matching& matching,
+                                            const Options& options,
+                                            std::vector<Note>& notes);
 
 std::vector<Schema> DifferenceSchemas();
 
 // "bf16": the type with most of the time of matrix products and attention, by
 // the types of their ops, else by the names of their kernels; empty: not known.
-std::string MainType(const Context& context, const std::vector<SliceId>& work);
+std::string MainType(const std::vector<const Unit*>& units);
 
 }  // namespace lamina::runs

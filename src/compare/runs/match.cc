@@ -123,7 +123,8 @@ std::string LoadName(const Unit& unit) {
 
 // Kernels of a unit by family, for units whose load is not known.
 using FamilyCounts = std::vector<int64_t>;
-FamilyCounts FamiliesOf(const Context& context, const Unit& unit) {
+FamilyCounts FamiliesOf(const Unit& unit) {
+  const Context& context = *unit.context;
   FamilyCounts counts(context.catalog.families().size(), 0);
   for (const SliceId s : unit.work) ++counts[context.device.family(s)];
   return counts;
@@ -139,13 +140,12 @@ std::string KernelsName(const FamilyCounts& counts) {
   return fmt::format("{} kernels, kind {:04x}", all, hash & 0xffff);
 }
 
-std::vector<MatchedClass> FindClasses(const PerSide<UnitList>& kept,
-                                      const PerSide<Context const*>& contexts) {
+std::vector<MatchedClass> FindClasses(const PerSide<UnitList>& kept) {
   std::map<std::pair<Phase, std::string>, PerSide<UnitList>> classes;
   for (const size_t side : {size_t{0}, size_t{1}}) {
     for (const Unit* unit : kept[side]) {
       std::string name = LoadName(*unit);
-      if (name.empty()) name = KernelsName(FamiliesOf(*contexts[side], *unit));
+      if (name.empty()) name = KernelsName(FamiliesOf(*unit));
       classes[{unit->phase, std::move(name)}][side].push_back(unit);
     }
   }
@@ -393,9 +393,7 @@ double RunNoise(const Options& options) {
   return options.run_noise.value_or(kAssumedRunNoise);
 }
 
-Matching MatchUnits(const PerSide<Units>& sides,
-                    const PerSide<Context const*>& contexts,
-                    const Options& options) {
+Matching MatchUnits(const PerSide<Units>& sides, const Options& options) {
   Matching out;
   PerSide<UnitList> kept;
   for (const size_t side : {size_t{0}, size_t{1}})
@@ -419,7 +417,7 @@ Matching MatchUnits(const PerSide<Units>& sides,
   const double gate_level =
       1 -
       (1 - options.level) / static_cast<double>(std::max<size_t>(1, looked_at));
-  for (MatchedClass& one : FindClasses(kept, contexts)) {
+  for (MatchedClass& one : FindClasses(kept)) {
     PerSide<UnitList> rest = one.matched;
     if (one.phase == Phase::kDecode && !one.matched[0].empty() &&
         !one.matched[1].empty() && HasContext(one.matched[0]) &&

@@ -63,9 +63,7 @@ struct Matching {
   bool same_recording = false;  // all units are equal to the nanosecond
 };
 
-Matching MatchUnits(const PerSide<Units>& sides,
-                    const PerSide<Context const*>& contexts,
-                    const Options& options);
+Matching MatchUnits(const PerSide<Units>& sides, const Options& options);
 
 // What is 1 % noise between recordings, or given.
 double RunNoise(const Options& options);

@@ -111,6 +111,7 @@ void AddWork(const Context& context, std::vector<SliceId> work, Unit& unit) {
     if (*unit.tokens == 0) unit.tokens.reset();
   }
   unit.work = std::move(work);
+  unit.context = &context;
 }
 
 bool IsTraining(const Context& context) {
@@ -197,6 +198,19 @@ Result<Units> UnitsOfPasses(const Context& context) {
 }
 
 }  // namespace
+
+Units SlowestRanks(std::vector<Units> ranks) {
+  Units out = std::move(ranks.front());
+  for (size_t r = 1; r < ranks.size(); ++r) {
+    out.unclaimed += ranks[r].unclaimed;
+    out.units.resize(std::min(out.units.size(), ranks[r].units.size()));
+    for (size_t i = 0; i < out.units.size(); ++i) {
+      Unit& other = ranks[r].units[i];
+      if (other.unit_ns > out.units[i].unit_ns) out.units[i] = std::move(other);
+    }
+  }
+  return out;
+}
 
 std::string_view PhaseName(Phase phase) {
   static constexpr std::string_view kNames[] = {"train",  "eval",  "prefill",

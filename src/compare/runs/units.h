@@ -36,7 +36,8 @@ struct Load {
 std::optional<Load> LoadOf(std::string_view range);
 
 struct Unit {
-  size_t number = 0;  // of the side, in order of time, from 0
+  const Context* context = nullptr;  // of its work
+  size_t number = 0;                 // of the side, in order of time, from 0
   Phase phase = Phase::kPass;
   Load load;
   std::optional<int64_t> tokens;  // of the whole unit
@@ -61,6 +62,10 @@ struct Units {
   std::string basis;     // "ProfilerStep", "passes of the layers"
   size_t unclaimed = 0;  // device events of no unit
 };
+
+// The steps of a job of several ranks: those that all ranks have, each by the
+// rank that takes longest. `ranks`: of one job, not empty.
+Units SlowestRanks(std::vector<Units> ranks);
 
 // From the steps of the trace, else from the passes that its layers form; none
 // where there is neither. Device work belongs to the unit whose host range
