@@ -634,8 +634,12 @@ class DumpQuestions:
                    bind=bind, stats=stats, strict=strict, only=only, top=top)
 
 
-def diff(a: Input, b: Input, *, findings: bool = False, only: Texts = (),
-         top: Optional[int] = None,
+def diff(a: Input, b: Input, *, findings: bool = False, capture: Inputs = (),
+         only: Texts = (), top: Optional[int] = None,
+         unit: Literal["auto", "step", "pass", "window"] = "auto",
+         measure: Literal["unit", "kernel_time", "busy", "total"] = "unit",
+         run_noise: Optional[Text] = None, capture_a: Inputs = (),
+         capture_b: Inputs = (),
          layout: Literal["native", "tracelens"] = "native",
          python_stacks: bool = False, threads: int = 0,
          rules: Optional[Path] = None,
@@ -649,13 +653,25 @@ def diff(a: Input, b: Input, *, findings: bool = False, only: Texts = (),
     b: The trace after
     findings: What the rules of diagnose say of both: fixed, new, better,
         worse, or not to be seen any more
+    capture: Traces in which the replayed graphs were captured
     only: Only these tables: a,b
     top: Rows per table
+    unit: What is compared: steps, passes of a server, or whole windows
+        (auto: steps, else passes, else windows)
+    measure: What is compared of a unit: the unit itself, the sum of its
+        device work, or the time in which the device was busy; total: the
+        window
+    run_noise: What recordings of one program differ by, one standard
+        deviation (default: 0.5% is assumed)
+    capture_a: Captures of the replayed graphs of the first trace alone
+    capture_b: Captures of the replayed graphs of the others alone
     layout: Tables of another tool: diff_stats of TraceLens' TraceDiff
     python_stacks: Match all Python frames, not only modules
     """
     return ask("diff", threads=threads, rules=rules, progress=progress, a=a,
-               b=b, findings=findings, only=only, top=top, layout=layout,
+               b=b, findings=findings, capture=capture, only=only, top=top,
+               unit=unit, measure=measure, run_noise=run_noise,
+               capture_a=capture_a, capture_b=capture_b, layout=layout,
                python_stacks=python_stacks)
 
 

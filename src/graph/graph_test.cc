@@ -435,8 +435,8 @@ TEST(LineParser, DepthIsLimitedAndNotOnTheStack) {
     return "%x = f.g(" + std::string(depth, '[') + "1" +
            std::string(depth, ']') + ") : 2 : torch.int8";
   };
-  EXPECT_EQ(Parse(nested(9000)).operands.size(), 9001U);
-  EXPECT_NE(Wrong(nested(10001)).what.find("nested"), std::string::npos);
+  EXPECT_EQ(Parse(nested(900)).operands.size(), 901U);
+  EXPECT_NE(Wrong(nested(1001)).what.find("nested"), std::string::npos);
 }
 
 TEST(LineParser, ManyOperands) {

@@ -11,7 +11,7 @@ constexpr std::string_view kNoMatter[] = {
     "--format",   "--output",          "--only",     "--threads",
     "--timing",   "--html-max-mb",     "--roofline", "--pictures",
     "--perfetto", "--html-max-events", "--engine",   "--partials",
-    "--shard",    "--fail-above",      "--measure",  "--render",
+    "--shard",    "--fail-above",      "--unknown",  "--render",
     "--help",     "--verbose",         "--redact",
 };
 

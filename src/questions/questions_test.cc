@@ -54,7 +54,7 @@ TEST(Questions, HaveEveryOptionOfTheirCommands) {
        {"--fail-on", "--abstain", "--explain", "--check", "--list-rules"}},
       {"layers", {"--show-layer-terminal", "--perfetto"}},
       {"path", {"--overlay", "--critical-only"}},
-      {"diff", {"--fail-above", "--measure"}},
+      {"diff", {"--fail-above", "--unknown"}},
       {"ranks", {"--engine", "--partials", "--shard", "--pictures"}},
       {"annotate", {"--require"}},
       {"memory", {"--fail-above", "--fail-leaks"}},

@@ -22,7 +22,7 @@ RUNS = (
      "T22 T23"),
     ("score_path_cases.py", "cases-path", ""),
     ("run_compare_cases.py", "cases-compare", "clocks-drop graph-replays "
-     "real-cut-copy serve-other-mix train-"),
+     "real-cut-copy serve-other-mix train- ranks-subset"),
 )
 
 shared = pathlib.Path(os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))
