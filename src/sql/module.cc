@@ -620,6 +620,13 @@ int FilterRows(sqlite3_vtab_cursor* base, int key, const char* plan, int argc,
   for (int i = 0; i < std::min<int>(argc, std::ssize(c.conditions)); ++i) {
     const auto [op, column] = c.conditions[static_cast<size_t>(i)];
     const int type = sqlite3_value_type(argv[i]);
+    // No row is equal to, less or greater than what is not known: the row of
+    // another table has no such key.
+    if (type == SQLITE_NULL && op != SQLITE_INDEX_CONSTRAINT_ISNULL &&
+        op != SQLITE_INDEX_CONSTRAINT_ISNOTNULL) {
+      c.done = true;
+      return SQLITE_OK;
+    }
     if (column == -2 || column == kRowid) {
       if (type != SQLITE_INTEGER) continue;
       (column == kRowid ? rowid : c.rank) = sqlite3_value_int64(argv[i]);

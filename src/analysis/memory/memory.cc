@@ -173,8 +173,12 @@ std::vector<Who> FindWho(const Context& context) {
     size_t next = 0;
     for (const uint32_t i : at) {
       const int64_t time = trace.instants.time_ns[i];
-      for (; next < open.size() && start(open[next]) <= time; ++next)
+      // What has ended goes before more is put on it, or it stays below.
+      for (; next < open.size() && start(open[next]) <= time; ++next) {
+        while (!stack.empty() && end(stack.back()) <= start(open[next]))
+          stack.pop_back();
         stack.push_back(open[next]);
+      }
       while (!stack.empty() && end(stack.back()) <= time) stack.pop_back();
       Who& who = out[i];
       for (size_t k = stack.size(); k-- > 0;) {

@@ -351,13 +351,17 @@ class Overview {
     bool of_one = false;
     if (gaps.empty() || 2 * gaps[0].interval.length_ns() < LongestOfOne()) {
       of_one = SeveralDevices();
+      // The first with the longest; what is behind it is found for that alone.
+      const Timeline* idle = nullptr;
+      int64_t longest = gaps.empty() ? 0 : gaps[0].interval.length_ns();
       for (const Timeline& device : devices_) {
-        const auto own = LongestGaps(context_.tree, device, 1);
-        if (own.empty()) continue;
-        if (gaps.empty() ||
-            own[0].interval.length_ns() > gaps[0].interval.length_ns())
-          gaps = own;
+        for (const Interval& gap : device.Gaps()) {
+          if (gap.length_ns() <= longest) continue;
+          longest = gap.length_ns();
+          idle = &device;
+        }
       }
+      if (idle != nullptr) gaps = LongestGaps(context_.tree, *idle, 1);
     }
     // Devices that work in windows of their own have no gaps inside them.
     if (gaps.empty()) {
