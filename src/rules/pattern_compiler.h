@@ -11,6 +11,8 @@
 
 namespace lamina::rules {
 
+inline constexpr int64_t kMaxPatternBytes = int64_t{8} << 20;
+
 // RE2 without messages on stderr.
 RE2::Options QuietPatterns(int64_t most_bytes);
 
