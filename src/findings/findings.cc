@@ -38,7 +38,6 @@ constexpr double kLinkedShare = 0.9;
 // A device that works less than this share of the busiest one's time is not
 // what the run is about: nobody keeps it idle.
 constexpr double kUsedShare = 0.01;
-constexpr uint64_t kMostClaims = 2'000'000;
 constexpr size_t kTop = 20;
 // "{detail_share}": how much of the time has the name of the column detail.
 constexpr std::string_view kShareOf = "_share";
@@ -424,7 +423,6 @@ class Run {
 
   sql::QueryOptions QueryFor(const Rule& rule) const {
     sql::QueryOptions query;
-    query.max_rows = kMostClaims;
     query.stop = stop_;
     for (const auto& [name, value] : facts_)
       query.params[name] = sql::ParameterOf(value);
@@ -536,6 +534,7 @@ class Run {
     } else {
       LAMINA_TRY(need("uid").map([](size_t) {}));
     }
+    TextMap<uint32_t> device_of;
     for (size_t i = 0; i < rows.size(); ++i) {
       Claim& claim = claims[i];
       // A rate may be a fraction; time is whole nanoseconds.
@@ -551,9 +550,14 @@ class Run {
       }
       if (!device) continue;
       const auto& names = out_.device_names;
-      claim.device = static_cast<uint32_t>(
-          std::find(names.begin(), names.end(), rows.At(i, *device).text()) -
-          names.begin());
+      if (device_of.empty()) {
+        for (uint32_t d = 0; d < names.size(); ++d)
+          device_of.try_emplace(names[d], d);
+      }
+      const auto known = device_of.find(rows.At(i, *device).text());
+      claim.device = known == device_of.end()
+                         ? static_cast<uint32_t>(names.size())
+                         : known->second;
       if (claim.device < used_.size() && !used_[claim.device]) claim.dur_ns = 0;
     }
     return claims;

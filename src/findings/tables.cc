@@ -128,6 +128,22 @@ void SortByWorth(std::vector<Note>& notes) {
   }
 }
 
+// Rules without an answer, and why; empty: there are none.
+std::string FailedText(const Diagnosis& d) {
+  size_t failed = 0;
+  std::string first;
+  for (const RuleRun& run : d.runs) {
+    if (run.state != State::kFailed) continue;
+    if (failed++ == 0) first = run.rule->id + ": " + run.reason;
+  }
+  return failed == 0
+             ? std::string()
+             : fmt::format(
+                   "{} could not finish, and what would be "
+                   "found is missing here ({}{}).",
+                   Counted(failed, "rule"), first, failed > 1 ? "; ..." : "");
+}
+
 }  // namespace
 
 std::string Headline(const Diagnosis& d) {
@@ -162,9 +178,15 @@ std::string Headline(const Diagnosis& d) {
     return fmt::format("{} without a gain in time, of a window of {}.",
                        Counted(shown, "finding"), HumanTime(d.window_ns));
   }
-  return fmt::format("{}, together at most {} of {} ({:.0f} %): {}.",
-                     Counted(shown, "finding"), HumanTime(d.together_ns),
-                     HumanTime(d.window_ns),
+  // What gains overlap in is not found here, and a gain may be more.
+  const bool most =
+      std::all_of(d.findings.begin(), d.findings.end(), [](const Finding& f) {
+        return f.small || f.suppressed ||
+               std::max(f.gain_high_ns, f.gain_after_ns) <= f.gain_ns;
+      });
+  return fmt::format("{}, together {} {} of {} ({:.0f} %): {}.",
+                     Counted(shown, "finding"), most ? "at most" : "about",
+                     HumanTime(d.together_ns), HumanTime(d.window_ns),
                      100.0 * static_cast<double>(d.together_ns) /
                          static_cast<double>(std::max<int64_t>(1, d.window_ns)),
                      sums);
@@ -234,6 +256,10 @@ ResultSet Tables(const Diagnosis& d) {
              run.owned_ns);
   out.notes.push_back(MakeNote(Severity::kVerdict, "findings", Headline(d),
                                {{"findings", "", "", {}}}));
+  if (const std::string failed = FailedText(d); !failed.empty()) {
+    out.notes.push_back(MakeNote(Severity::kWarning, "rules_failed", failed,
+                                 {{"rules_run", "state", "failed", {}}}));
+  }
   for (const Finding& f : d.findings) {
     if (f.small || f.suppressed) continue;
     Note note = MakeNote(
