@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/common/stats.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "dist/tables.h"
@@ -94,13 +95,53 @@ bool IsStraggler(int64_t part, int64_t all, size_t ranks) {
   return share >= std::max(0.25, std::min(0.75, 1.6 * even));
 }
 
+// How much more a rank of a pipeline computes than the others, by rank; empty
+// where nobody sends or receives.
+std::map<int64_t, int64_t> MoreComputed(const Job& job) {
+  std::map<int64_t, int64_t> computed, more;
+  int64_t peers = 0;
+  for (const RankSummary& rank : job.ranks) {
+    if (!rank.error.empty()) continue;
+    for (const StepTimes& step : rank.steps) {
+      computed[rank.rank] += step.compute_ns;
+      peers += step.peer_ns;
+    }
+  }
+  if (peers == 0) return more;
+  for (const auto& [rank, ns] : computed) {
+    std::vector<int64_t> others;
+    for (const auto& [other, their] : computed) {
+      if (other != rank) others.push_back(their);
+    }
+    more[rank] = ns - analysis::MiddleOf(std::move(others));
+  }
+  return more;
+}
+
+// Whether its order among the stages of a pipeline makes a rank come late, and
+// nothing of its own: its sends and receives before end late, or its
+// computation is no longer than that of the others in all.
+bool IsStage(const RankBlame& rank, const std::map<int64_t, int64_t>& more) {
+  const CauseSum& cause = rank.causes.front();
+  if (cause.cause == Cause::kPrevious) return true;
+  const auto it = more.find(rank.rank);
+  return cause.cause == Cause::kCompute && it != more.end() &&
+         4 * it->second < cause.delay_ns;
+}
+
 // The ranks that are to blame for a large part of all waiting.
-void SayStraggler(const std::vector<RankBlame>& blame, ResultSet& result) {
-  if (blame.size() < 2 || blame.front().causes.empty()) return;
-  const RankBlame& worst = blame.front();
+void SayStraggler(const Job& job, const std::vector<RankBlame>& ranks,
+                  ResultSet& result) {
+  const std::map<int64_t, int64_t> more = MoreComputed(job);
   int64_t all = 0;
-  for (const RankBlame& b : blame) all += b.blamed_ns;
-  if (all == 0 || !IsStraggler(worst.blamed_ns, all, blame.size())) return;
+  std::vector<RankBlame> blame;
+  for (const RankBlame& b : ranks) {
+    all += b.blamed_ns;
+    if (!b.causes.empty() && !IsStage(b, more)) blame.push_back(b);
+  }
+  if (ranks.size() < 2 || blame.empty()) return;
+  const RankBlame& worst = blame.front();
+  if (all == 0 || !IsStraggler(worst.blamed_ns, all, ranks.size())) return;
   Note note;
   note.severity = Severity::kOpportunity;
   note.id = "straggler";
@@ -113,15 +154,13 @@ void SayStraggler(const std::vector<RankBlame>& blame, ResultSet& result) {
   int64_t blamed_ns = worst.blamed_ns;
   for (size_t i = 1; i < blame.size(); ++i) {
     const RankBlame& other = blame[i];
-    if (!IsStraggler(other.blamed_ns, all, blame.size()) ||
-        other.causes.empty())
-      break;
+    if (!IsStraggler(other.blamed_ns, all, ranks.size())) break;
     note.text += fmt::format("; rank {} behind {:.0f} %: {}", other.rank,
                              percent(other), Because(other.causes.front()));
     blamed_ns += other.blamed_ns;
   }
   note.text += ".";
-  note.worth_ns = blamed_ns / static_cast<int64_t>(blame.size());
+  note.worth_ns = blamed_ns / static_cast<int64_t>(ranks.size());
   note.claim = "mean per rank, estimate";
   note.evidence = {{"stragglers", "rank", std::to_string(worst.rank), {}}};
   result.notes.push_back(std::move(note));
@@ -286,7 +325,7 @@ void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
               ResultSet& result) {
   SayVerdict(job, result);
   if (WaitingMatters(job, blame)) {
-    SayStraggler(blame, result);
+    SayStraggler(job, blame, result);
     if (auto note = LatenessNote(job)) result.notes.push_back(std::move(*note));
   }
   SayInputs(job, result);

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """lamina path over several ranks, on made jobs with one late rank and a planted
 cause: the chain must go through that rank and name that cause; the rows must
-add up; a healthy job must blame nobody."""
+add up; a healthy job must blame nobody. So of pipelines, whose stages come to
+sends and receives one after the other: one is late whose own host lags or that
+computes more than the others."""
 import json
 import pathlib
 import random
@@ -153,6 +155,86 @@ def job(seed, cause):
     return ranks, late, expected, steps, plant
 
 
+def pair(first, second, group, latency):
+    """A send and its receive behind all on the communication streams of both;
+    what follows on the streams waits for it."""
+    starts = []
+    for rank in (first, second):
+        ident, start = rank.call("nccl:send", "cudaLaunchKernel")
+        starts.append((ident, max(start, rank.comm, rank.stream)))
+    end = max(start for _, start in starts) + latency
+    for rank, (ident, start) in zip((first, second), starts):
+        rank.event("kernel", "ncclDevKernel_SendRecv", start, end - start, 20,
+                   {"device": 0, "stream": 20, "correlation": ident,
+                    "Collective name": "sendrecv", "Group size": 2,
+                    "Process Group Name": str(group),
+                    "Process Group Ranks": str(list(group)),
+                    "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20,
+                    "dtype": "BFloat16"}, pid=0)
+        rank.stream = rank.comm = end
+
+
+def pipeline(seed, cause):
+    """Micro-batches through three stages, forward and back again."""
+    rng = random.Random(seed)
+    ranks = [Rank(r, 3, rng.uniform(-5e7, 5e7), random.Random(seed * 97 + r))
+             for r in range(3)]
+    late = rng.randrange(3)
+    for rank in ranks:
+        rank.comm = 0
+    for batch in range(8):
+        begins = [rank.host for rank in ranks]
+        for way in (1, -1):
+            stages = ranks[::way]
+            for place, rank in enumerate(stages):
+                rank.step = 10 + batch
+                if cause == "host_op" and rank.number == late:
+                    rank.op("DataLoader.__next__", 1500)
+                for _ in range(4):
+                    us = 150 if cause == "compute" and rank.number == late \
+                        else 60
+                    rank.launch("aten::mm", "ampere_bf16_s16816gemm_128x64", us)
+                if place < 2:
+                    both = sorted((rank.number, stages[place + 1].number))
+                    pair(rank, stages[place + 1], tuple(both), 90_000)
+        # Gradients of all: the first stage comes last.
+        for rank in ranks:
+            rank.collective(batch)
+        end = max(r.collectives[-1][2] for r in ranks) + 75_000
+        for rank in ranks:
+            ident, sequence, start = rank.collectives[-1]
+            rank.finish(start, end, ident, sequence)
+        for rank, begin in zip(ranks, begins):
+            rank.wait()
+            rank.event("user_annotation", f"ProfilerStep#{10 + batch}", begin,
+                       rank.host - begin, 1, {})
+    return ranks, late
+
+
+def check_pipelines(check, folder):
+    for case in range(6):
+        cause = (None, "host_op", "compute")[case % 3]
+        ranks, late = pipeline(9000 + case, cause)
+        place = folder / f"pipeline{case}"
+        write(place, ranks)
+        document = path(place)
+        named = [n["text"] for n in document["notes"] if n["id"] == "late_rank"]
+        what = f"pipeline {case} ({cause}, rank {late})"
+        if cause is None:
+            check.equal(f"{what}: nobody is late", named, [])
+        else:
+            check.true(f"{what}: {named}", len(named) == 1 and
+                       named[0].startswith(f"Rank {late} "))
+            rows = {r["rank"]: r for r in document["tables"]["path_ranks"]}
+            check.equal(f"{what}: cause", rows[late]["cause_kind"],
+                        {"host_op": "host"}.get(cause, cause))
+        blamed = [n["text"] for n in json.loads(
+            lamina("ranks", place, "--format", "json").stdout)["notes"]
+            if n["id"] == "straggler"]
+        check.true(f"{what}: ranks says {blamed}", not blamed or
+                   (cause is not None and f"rank {late} " in blamed[0]))
+
+
 def write(folder, ranks):
     folder.mkdir(parents=True)
     files = []
@@ -237,6 +319,7 @@ def main():
             check.true(f"healthy {case}: nobody is blamed",
                        not any(n["id"] == "late_rank"
                                for n in document["notes"]))
+        check_pipelines(check, folder)
     print(f"{right} of {CASES} late ranks with their cause")
     check.finish()
 

@@ -126,6 +126,28 @@ void ForParts(const Graph& graph, uint32_t v, int64_t from, int64_t to,
   }
 }
 
+namespace {
+
+// The work of the device of `v` that runs until `time`, by the clock of the
+// graph; `none` where it is not found among the last that began.
+SliceId Running(const Graph& graph, uint32_t v, int64_t time, SliceId none) {
+  constexpr size_t kMostBack = 64;
+  const HostModel& model = graph.model(graph.PartOf(v));
+  const Trace& trace = model.trace();
+  const SliceId waits = graph.Work(v);
+  const auto& work = model.devices()[model.device(waits)].work;
+  const int64_t at = trace.Start(waits) - (graph.time(v) - time);
+  auto it = std::partition_point(
+      work.begin(), work.end(), [&](SliceId s) { return trace.Start(s) < at; });
+  for (size_t i = 0; i < kMostBack && it != work.begin(); ++i) {
+    --it;
+    if (trace.End(*it) >= at && *it != waits) return *it;
+  }
+  return none;
+}
+
+}  // namespace
+
 template <class View>
 void ForSegments(const Graph& graph, const View& view, uint32_t sink,
                  int64_t from_ns, uint32_t until,
@@ -153,7 +175,9 @@ void ForSegments(const Graph& graph, const View& view, uint32_t sink,
     const int64_t moved = view.time(v) - graph.time(v);
     ForParts(graph, v, start - moved, end - moved, kind,
              [&](SegmentKind part, int64_t from, int64_t to) {
-               add(from + moved, to + moved, part, owner);
+               add(from + moved, to + moved, part,
+                   part == SegmentKind::kBusyWait ? Running(graph, v, to, owner)
+                                                  : owner);
              });
   };
   while (v != until) {

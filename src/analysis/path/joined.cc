@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/common/collective.h"
 #include "analysis/common/stats.h"
 #include "analysis/path/chain_tables.h"
 #include "base/decimal.h"
@@ -30,7 +31,9 @@ Schema RanksSchema() {
        {"last", ColumnType::kInt,
         "Collectives of the chain to which it came last."},
        {"late_us", ColumnType::kTime,
-        "By how much, against the median start of the others, in sum."},
+        "By how much, against the median start of the others, in sum. Of sends "
+        "and receives only what its own host lags, and what it computes more "
+        "than the others in all: the ends of those before are no arrivals."},
        {"cause_kind", ColumnType::kText,
         "Kind of segment (docs/host.md) that its chain holds more of."},
        {"cause", ColumnType::kText, "Name of the op, call or kernel."},
@@ -133,6 +136,7 @@ class Tables {
         excess_(view.ranks.size()),
         last_(view.ranks.size(), 0),
         late_(view.ranks.size(), 0),
+        paired_(view.ranks.size(), 0),
         differences_(view.ranks.size()),
         by_time_(view.ranks.size()) {
     for (uint32_t v = 0; v < graph_.nodes(); ++v) {
@@ -164,10 +168,12 @@ class Tables {
     std::reverse(passed.begin(), passed.end());
     Table table(CollectivesSchema());
     int64_t from = window_.start_ns;
+    staged_ = false;
     for (const auto& [joined, last] : passed) {
       AddCollective(table, *joined, last, from);
       from = graph_.time(joined->node);
     }
+    AddPaired();
     return table;
   }
 
@@ -358,9 +364,19 @@ class Tables {
       times.resize(others.size(), 0);
       excess[owner] -= MiddleOf(times);
     }
+    // Behind sends and receives the stages come to others one by one, too.
+    const bool pair = IsPair(joined, last, slice);
+    if (pair || staged_) {
+      AddPair(last, late, excess);
+    } else {
+      late_[last] += late;
+      if (late > 0) {
+        for (const auto& [owner, ns] : excess) excess_[last][owner] += ns;
+      }
+    }
+    staged_ = pair;
     const auto* cause = late > 0 ? Largest(excess) : nullptr;
     ++last_[last];
-    late_[last] += late;
     const auto [first, end] = std::minmax_element(
         members.begin(), members.end(),
         [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -373,9 +389,6 @@ class Tables {
           members[i].second - MiddleOf(std::move(rest)),
           end->second - first->second);
     }
-    if (late > 0) {
-      for (const auto& [owner, ns] : excess) excess_[last][owner] += ns;
-    }
     const Trace& trace = graph_.model(last).trace();
     table.Add(time - view_.first_ns, trace.Name(slice), view_.ranks[last].rank,
               late, waited,
@@ -385,6 +398,68 @@ class Tables {
               joined.work.members.size(), trace.EventOf(slice));
   }
 
+  // A send with its receive. Stages of a pipeline come to them one after the
+  // other, and that is nobody's fault.
+  bool IsPair(const Graph::JoinedNode& joined, uint32_t part,
+              SliceId slice) const {
+    const Trace& trace = graph_.model(part).trace();
+    const trace::DeviceArgs* const args = trace.Device(slice);
+    const trace::CollectiveArgs* const call =
+        args == nullptr ? nullptr : trace.Collective(args->collective);
+    return joined.work.members.size() == 2 &&
+           (CollectiveKindOf(trace.Name(slice)) == CollectiveKind::kSendRecv ||
+            (call != nullptr && call->name.valid() &&
+             CollectiveKindOf(trace.Text(call->name)) ==
+                 CollectiveKind::kSendRecv));
+  }
+
+  // What of its lateness is its own: the lag of its host, which counts, and its
+  // computation, which counts as far as it has more of it than the others.
+  void AddPair(uint32_t last, int64_t late, OwnerTimes& excess) {
+    std::erase_if(excess, [](const auto& entry) {
+      return ClassOf(entry.first.first) == PathClass::kComm;
+    });
+    int64_t host = 0, device = 0;
+    for (const auto& [owner, ns] : excess) {
+      if (ns <= 0) continue;
+      (ClassOf(owner.first) == PathClass::kHost ? host : device) += ns;
+    }
+    host = std::min(host, std::max<int64_t>(0, late));
+    late_[last] += host;
+    paired_[last] += std::min(device, std::max<int64_t>(0, late - host));
+    if (late <= 0) return;
+    for (const auto& [owner, ns] : excess) {
+      if (ClassOf(owner.first) == PathClass::kHost) {
+        excess_[last][owner] += ns;
+      } else {
+        pair_excess_[{last, owner}] += ns;
+      }
+    }
+  }
+
+  void AddPaired() {
+    std::vector<int64_t> work;  // of the devices of each rank
+    for (uint32_t part = 0; part < view_.ranks.size(); ++part) {
+      const Graph& own = *view_.ranks[part].graph;
+      int64_t sum = 0;
+      for (uint32_t v = own.first_device() + 1; v < own.nodes(); v += 2) {
+        if (own.chain(v) != EdgeKind::kComm) sum += own.chain_work(v);
+      }
+      work.push_back(sum);
+    }
+    for (uint32_t part = 0; part < work.size(); ++part) {
+      std::vector<int64_t> others = work;
+      others.erase(others.begin() + part);
+      if (others.empty() || paired_[part] == 0) continue;
+      const int64_t more = work[part] - MiddleOf(std::move(others));
+      if (more <= 0) continue;
+      late_[part] += std::min(paired_[part], more);
+      for (const auto& [key, ns] : pair_excess_) {
+        if (key.first == part) excess_[part][key.second] += std::min(ns, more);
+      }
+    }
+  }
+
   const JoinedView& view_;
   const Graph& graph_;
   const Window& window_;
@@ -392,6 +467,10 @@ class Tables {
   const int64_t length_;
   std::vector<OwnerTimes> excess_;  // by part
   std::vector<int64_t> last_, late_;
+  // Of sends and receives: lateness by computation, and what that is.
+  std::vector<int64_t> paired_;
+  bool staged_ = false;  // the collective before was one of these
+  std::map<std::pair<uint32_t, Owner>, int64_t> pair_excess_;
   std::vector<Differences> differences_;  // of all collectives of the chain
   std::vector<std::vector<uint32_t>> by_time_;  // nodes of each part
 };
