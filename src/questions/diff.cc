@@ -376,10 +376,9 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
                                      memory, &recordings));
     return MemoryAnswer(std::move(document), std::move(recordings), asker);
   }
-  if (units && std::all_of(options.traces.begin(), options.traces.end(),
-                           [](const std::string& path) {
-                             return HoldsRanks(path);
-                           }))
+  if (units &&
+      std::all_of(options.traces.begin(), options.traces.end(),
+                  [](const std::string& path) { return HoldsRanks(path); }))
     return CompareJobs(options, *units, asker);
   std::vector<std::optional<ResultSet>> reports;
   bool any_report = false;
