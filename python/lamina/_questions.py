@@ -646,14 +646,14 @@ def diff(a: Input, b: Input, *, findings: bool = False, capture: Inputs = (),
          progress: Optional[Progress] = None) -> Report:
     """What changed between two traces.
 
-    Causes that add up to the difference, matched ops and kernels, totals.
-    `findings` compares what diagnose says of both.
+    By step or pass: verdict, parts, kernels. `findings`: what diagnose
+    says of both.
 
     a: The trace before
     b: The trace after
     findings: What the rules of diagnose say of both: fixed, new, better,
         worse, or not to be seen any more
-    capture: Traces in which the replayed graphs were captured
+    capture: Captures of replayed graphs
     only: Only these tables: a,b
     top: Rows per table
     unit: What is compared: steps, passes of a server, or whole windows

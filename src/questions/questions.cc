@@ -63,8 +63,7 @@ ParamRow Needed(const char* option, Role role = Role::kValue,
   return {option, name, role, nullptr, true};
 }
 
-constexpr const char* kCaptures =
-    "Traces in which the replayed graphs were captured";
+constexpr const char* kCaptures = "Captures of replayed graphs";
 
 // Agents are shown theirs in this order.
 const std::vector<Row>& Rows() {
@@ -201,8 +200,8 @@ const std::vector<Row>& Rows() {
        "diff",
        DescribeDiff,
        "What changed between two traces",
-       "Causes that add up to the difference, matched ops and kernels, totals. "
-       "`findings` compares what diagnose says of both.",
+       "By step or pass: verdict, parts, kernels. `findings`: what "
+       "diagnose says of both.",
        {{"traces", "a", Role::kPath, "The trace before", true, true},
         {"traces", "b", Role::kPath, "The trace after", true, true},
         {"--findings"},

@@ -191,10 +191,7 @@ export const diffView: View = {
     const table = app.model.table("diff_totals")!;
     const { a, b } = totals(app, table);
     root.append(...drawVerdicts(app));
-    const units = unitCards(app);
-    if (units.length > 0)
-      root.append(h("div", { class: "cards" }, ...units));
-    root.append(h("div", { class: "cards" },
+    root.append(h("div", { class: "cards" }, ...unitCards(app),
       ...(["a", "b"] as const).map((side) => {
         const row = table.rowWhere("side", isSwapped(app)
           ? (side === "a" ? "b" : "a") : side);
