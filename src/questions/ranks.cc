@@ -196,11 +196,9 @@ Result<Answer> RunRanks(const Options& options, Asker& asker) {
     asker.quiet = true;
   }
   LAMINA_ASSIGN(const auto files, AgreeOnFiles(*channel, options));
-  if (files.empty()) {
-    Answer answer = Nothing();  // process 0 says why
-    answer.fault.emplace();
-    return answer;
-  }
+  // Process 0 says why. The others end well, for mpirun stops a job at the
+  // first process that fails, process 0 before it has spoken among them.
+  if (files.empty()) return Nothing();
   if (options.engine == "files") {
     LAMINA_ASSIGN(auto store,
                   dist::PartialStore::Open(options.partials, asker.rules_dir));
