@@ -298,6 +298,27 @@ Result<Efficiency> Efficiency::Of(const Context& context) {
   return efficiency;
 }
 
+std::optional<int64_t> LookedUpTokens(const tree::Tree& tree, NodeId node) {
+  constexpr double kLeastWords = 1000, kMostTokens = 1e15;
+  if (tree.name(node) != "aten::embedding") return std::nullopt;
+  const Trace& trace = tree.trace();
+  const trace::OpArgs* const args = trace.Op(tree.slice(node));
+  if (args == nullptr || !args->dims.valid()) return std::nullopt;
+  const auto call =
+      cost::ParseCall(tree.name(node), trace.Text(args->dims),
+                      trace.Text(args->types), trace.Text(args->concrete));
+  if (!call || call->arguments.size() < 2) return std::nullopt;
+  const auto& weight = call->arguments[0].dims;
+  const auto& indices = call->arguments[1].dims;
+  if (weight.empty() || weight[0] < kLeastWords || indices.empty() ||
+      indices.size() > 2)
+    return std::nullopt;
+  double count = 1;
+  for (const double dim : indices) count *= dim;
+  if (!(count > 0 && count < kMostTokens)) return std::nullopt;
+  return static_cast<int64_t>(count);
+}
+
 int64_t WholeBytes(double bytes) {
   constexpr double kLargest = 9.2e18;  // what int64 holds
   return std::llround(std::clamp(bytes, 0.0, kLargest));

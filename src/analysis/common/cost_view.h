@@ -63,6 +63,10 @@ class CostView {
   std::vector<SliceId> work_;
 };
 
+// Indices of one look-up of words, those that become tokens: of a call of
+// aten::embedding with a table of at least 1,000 rows. Nothing for other nodes.
+std::optional<int64_t> LookedUpTokens(const tree::Tree& tree, NodeId node);
+
 // Bytes that a formula gives, as tables hold them: those of packed types may
 // end in a fraction.
 int64_t WholeBytes(double bytes);

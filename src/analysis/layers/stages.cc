@@ -133,56 +133,113 @@ class StageFinder {
 
 }  // namespace
 
-bool ReadStage(Pass& pass) {
-  if (pass.annotation.empty()) return false;
-  const re2::StringPiece text(pass.annotation);
-  int64_t context = 0;
-  int64_t generation = 0;
-  int64_t tokens = 0;
+namespace {
+
+// "bs=16" in the brackets of SGLang and ATOM.
+std::optional<int64_t> Field(const std::string& text, const char* name) {
+  int64_t value = 0;
+  const RE2 field(std::string("\\b") + name + "=(\\d+)");
+  if (!RE2::PartialMatch(text, field, &value)) return std::nullopt;
+  return value;
+}
+
+EngineRange ReadSglang(const std::string& mode, const std::string& text) {
+  EngineRange range;
+  range.batch = Field(text, "bs");
+  range.tokens = Field(text, "toks");
+  if (mode == "DECODE") {
+    range.stage = Stage::kDecode;
+    range.context_requests = range.context_tokens = 0;
+    range.generating = range.batch;
+    range.generating_context = Field(text, "g_sk");
+  } else if (mode == "EXTEND") {
+    range.stage = Stage::kPrefill;
+    range.context_requests = range.batch;
+    range.context_tokens = range.tokens;
+    range.generating = range.generating_context = 0;
+  } else if (mode == "MIXED") {
+    range.stage = Stage::kMixed;
+    range.context_requests = Field(text, "c");
+    range.context_tokens = Field(text, "c_sq");
+    range.generating = Field(text, "g");
+    range.generating_context = Field(text, "g_sk");
+  }
+  return range;
+}
+
+EngineRange ReadAtom(const std::string& stage, const std::string& text) {
+  EngineRange range;
+  range.stage = StageOfName(stage);
+  if (range.stage == Stage::kDecode) {
+    range.context_requests = range.context_tokens = 0;
+    range.generating = Field(text, "bs");
+    range.generating_context = Field(text, "sk");
+  } else {
+    range.context_requests = Field(text, "bs");
+    range.context_tokens = Field(text, "tok");
+    range.generating = range.generating_context = 0;
+  }
+  return range;
+}
+
+// Nothing without requests.
+std::optional<EngineRange> OfRequests(int64_t context, int64_t generating) {
+  if (context == 0 && generating == 0) return std::nullopt;
+  EngineRange range;
+  range.stage = context == 0      ? Stage::kDecode
+                : generating == 0 ? Stage::kPrefill
+                                  : Stage::kMixed;
+  range.batch = context + generating;
+  range.context_requests = context;
+  range.generating = generating;
+  return range;
+}
+
+}  // namespace
+
+std::optional<EngineRange> ReadRange(std::string_view name) {
   static const RE2 kVllm(
       R"(^execute_(?:(\d+)_)?context_(\d+)\((.*)\)_generation_(\d+)\(([^)]*))");
+  static const RE2 kSums(R"(^sq(\d+)sk(\d+))");
   static const RE2 kTrtllm(
       R"(^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs)");
   static const RE2 kSglang(R"(^step\[(\w+)(.*)\])");
-  static const RE2 kAtom(R"(^(prefill|decode)\[)");
-  std::string count, of_context, of_generation;
-  std::string mode;
-  std::string rest;
+  static const RE2 kAtom(R"(^(prefill|decode)\[(.*))");
+  const re2::StringPiece text(name.data(), name.size());
+  int64_t context = 0, generation = 0, tokens = 0, keys = 0;
+  std::string count, of_context, of_generation, mode, rest;
   if (RE2::PartialMatch(text, kVllm, &count, &context, &of_context, &generation,
                         &of_generation)) {
+    auto range = OfRequests(context, generation);
+    if (!range) return std::nullopt;
     // "context_2(512)": two requests of 512 tokens together.
     if (!count.empty()) {
-      pass.tokens = ParseInt(count);
-    } else {
-      const auto of = [](const std::string& n) { return ParseInt(n); };
-      if (of(of_context) && of(of_generation))
-        pass.tokens = *of(of_context) + *of(of_generation);
+      range->tokens = ParseInt(count);
+    } else if (ParseInt(of_context) && ParseInt(of_generation)) {
+      range->tokens = *ParseInt(of_context) + *ParseInt(of_generation);
     }
-  } else if (RE2::PartialMatch(text, kTrtllm, &context, &generation)) {
-  } else if (RE2::PartialMatch(text, kSglang, &mode, &rest)) {
-    static const RE2 kBatch(R"(\bbs=(\d+))");
-    static const RE2 kTokens(R"(\btoks=(\d+))");
-    if (RE2::PartialMatch(rest, kBatch, &tokens)) pass.batch = tokens;
-    if (RE2::PartialMatch(rest, kTokens, &tokens)) pass.tokens = tokens;
-    pass.stage = mode == "EXTEND"   ? Stage::kPrefill
-                 : mode == "DECODE" ? Stage::kDecode
-                 : mode == "MIXED"  ? Stage::kMixed
-                                    : Stage::kUnknown;
-    pass.evidence = "annotation";
-    return true;
-  } else if (RE2::PartialMatch(text, kAtom, &mode)) {
-    pass.stage = StageOfName(mode);
-    pass.evidence = "annotation";
-    return true;
-  } else {
-    return false;
+    range->context_tokens = RE2::PartialMatch(of_context, kSums, &tokens, &keys)
+                                ? std::optional(tokens)
+                                : ParseInt(of_context);
+    if (RE2::PartialMatch(of_generation, kSums, &tokens, &keys))
+      range->generating_context = keys;
+    return range;
   }
-  if (context == 0 && generation == 0) return false;
-  pass.batch = context + generation;
-  pass.stage = context == 0      ? Stage::kDecode
-               : generation == 0 ? Stage::kPrefill
-                                 : Stage::kMixed;
+  if (RE2::PartialMatch(text, kTrtllm, &context, &generation))
+    return OfRequests(context, generation);
+  if (RE2::PartialMatch(text, kSglang, &mode, &rest))
+    return ReadSglang(mode, rest);
+  if (RE2::PartialMatch(text, kAtom, &mode, &rest)) return ReadAtom(mode, rest);
+  return std::nullopt;
+}
+
+bool ReadStage(Pass& pass) {
+  const auto range = ReadRange(pass.annotation);
+  if (!range) return false;
+  pass.stage = range->stage;
   pass.evidence = "annotation";
+  if (range->batch) pass.batch = range->batch;
+  if (range->tokens) pass.tokens = range->tokens;
   return true;
 }
 

@@ -327,27 +327,13 @@ class Analysis {
     std::map<uint32_t, int64_t> tokens;
     for (uint32_t n = 0; n < tree.size(); ++n) {
       const NodeId node(n);
-      if (!tree.IsOp(node) || tree.name(node) != "aten::embedding" ||
-          !tree.HasDeviceWork(node))
-        continue;
-      const trace::OpArgs* args = trace_.Op(tree.slice(node));
-      if (args == nullptr || !args->dims.valid()) continue;
-      const auto call = cost::ParseCall(
-          tree.name(node), trace_.Text(args->dims), trace_.Text(args->types),
-          trace_.Text(args->concrete));
-      if (!call || call->arguments.size() < 2) continue;
-      const auto& weight = call->arguments[0].dims;
-      const auto& indices = call->arguments[1].dims;
-      if (weight.empty() || weight[0] < 1000 || indices.empty() ||
-          indices.size() > 2)
-        continue;
-      double count = 1;
-      for (const double dim : indices) count *= dim;
+      if (!tree.IsOp(node) || !tree.HasDeviceWork(node)) continue;
+      const auto looked_up = LookedUpTokens(tree, node);
+      if (!looked_up) continue;
+      const int64_t value = *looked_up;
       const uint32_t step =
           context_.steps.StepOf(tree.DeviceWork(node).front());
-      if (step == tree::Steps::kOutside || !(count > 0 && count < 1e15))
-        continue;
-      const auto value = static_cast<int64_t>(count);
+      if (step == tree::Steps::kOutside) continue;
       const auto [it, is_new] = tokens.try_emplace(step, value);
       if (!is_new && it->second != value) it->second = trace::kNoInt;
     }

@@ -7,72 +7,30 @@
 #include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"
 #include "analysis/layers/layers.h"
-#include "cost/arguments.h"
+#include "analysis/layers/stages.h"
 #include "trace/categories.h"
 
 namespace lamina::runs {
 namespace {
 
+using analysis::layers::ReadRange;
 using analysis::layers::Stage;
 
-// "bs=16" in the brackets of SGLang and ATOM.
-std::optional<int64_t> Field(const re2::StringPiece& text, const char* name) {
-  int64_t value = 0;
-  const RE2 field(std::string("\\b") + name + "=(\\d+)");
-  if (!RE2::PartialMatch(text, field, &value)) return std::nullopt;
-  return value;
-}
-
-std::optional<Load> LoadOfBrackets(std::string_view kind,
-                                   const re2::StringPiece& text) {
-  Load load;
-  if (kind == "DECODE" || kind == "decode") {
-    load.context_requests = load.context_tokens = 0;
-    load.generating = Field(text, "bs");
-    load.generating_context = Field(text, kind == "decode" ? "sk" : "g_sk");
-  } else if (kind == "EXTEND" || kind == "prefill") {
-    load.context_requests = Field(text, "bs");
-    load.context_tokens = Field(text, kind == "prefill" ? "tok" : "toks");
-    load.generating = load.generating_context = 0;
-  } else if (kind == "MIXED") {
-    load.context_requests = Field(text, "c");
-    load.context_tokens = Field(text, "c_sq");
-    load.generating = Field(text, "g");
-    load.generating_context = Field(text, "g_sk");
-  } else {
-    return std::nullopt;
-  }
-  return load;
-}
-
-Phase PhaseOf(const Load& load) {
-  if (load.context_requests == 0) return Phase::kDecode;
-  if (load.generating == 0) return Phase::kPrefill;
-  return load.context_requests && load.generating ? Phase::kMixed
-                                                  : Phase::kPass;
+Phase PhaseOf(Stage stage) {
+  return stage == Stage::kPrefill  ? Phase::kPrefill
+         : stage == Stage::kDecode ? Phase::kDecode
+         : stage == Stage::kMixed  ? Phase::kMixed
+                                   : Phase::kPass;
 }
 
 // Indices of the first embedding that looks up words.
 std::optional<int64_t> EmbeddedTokens(const Context& context,
                                       const std::vector<SliceId>& work) {
-  constexpr double kLeastWords = 1000, kMostTokens = 1e15;
   for (const SliceId s : work) {
     const tree::NodeId launcher = context.device.launcher(s);
-    if (!launcher.valid() || context.tree.name(launcher) != "aten::embedding")
-      continue;
-    const trace::OpArgs* const args =
-        context.trace.Op(context.tree.slice(launcher));
-    if (args == nullptr || !args->dims.valid()) continue;
-    const auto call = cost::ParseCall(
-        "aten::embedding", context.trace.Text(args->dims),
-        context.trace.Text(args->types), context.trace.Text(args->concrete));
-    if (!call || call->arguments.size() < 2) continue;
-    const auto& weight = call->arguments[0].dims;
-    const auto& indices = call->arguments[1].dims;
-    if (weight.empty() || weight[0] < kLeastWords || indices.empty()) continue;
-    double count = 1;
-    for (const double dim : indices) count *= dim;
-    if (count > 0 && count < kMostTokens) return static_cast<int64_t>(count);
+    if (!launcher.valid()) continue;
+    const auto tokens = analysis::LookedUpTokens(context.tree, launcher);
+    if (tokens) return tokens;
   }
   return std::nullopt;
 }
@@ -151,9 +109,9 @@ Units UnitsOfSteps(const Context& context) {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (work[i].empty()) continue;
     Unit unit;
-    const auto load = LoadOf(trace.Name(steps[i].slice));
+    const auto load = ReadRange(trace.Name(steps[i].slice));
     if (load) unit.load = *load;
-    unit.phase = load ? PhaseOf(*load) : others;
+    unit.phase = load ? PhaseOf(load->stage) : others;
     AddWork(context, std::move(work[i]), unit);
     if (!load) {
       // The host runs ahead of the device: of a step its period counts.
@@ -183,11 +141,8 @@ Result<Units> UnitsOfPasses(const Context& context) {
     }
     if (work.empty()) continue;
     Unit unit;
-    unit.phase = pass.stage == Stage::kPrefill  ? Phase::kPrefill
-                 : pass.stage == Stage::kDecode ? Phase::kDecode
-                 : pass.stage == Stage::kMixed  ? Phase::kMixed
-                                                : Phase::kPass;
-    if (const auto load = LoadOf(pass.annotation)) unit.load = *load;
+    unit.phase = PhaseOf(pass.stage);
+    if (const auto load = ReadRange(pass.annotation)) unit.load = *load;
     AddWork(context, std::move(work), unit);
     unit.number = out.units.size();
     out.units.push_back(std::move(unit));
@@ -216,43 +171,6 @@ std::string_view PhaseName(Phase phase) {
   static constexpr std::string_view kNames[] = {"train",  "eval",  "prefill",
                                                 "decode", "mixed", "pass"};
   return kNames[static_cast<size_t>(phase)];
-}
-
-std::optional<Load> LoadOf(std::string_view range) {
-  static const RE2 kVllm(
-      R"(^execute_(?:(\d+)_)?context_(\d+)\(([^)]*)\)_generation_(\d+)\(([^)]*))");
-  static const RE2 kSums(R"(^sq(\d+)sk(\d+))");
-  static const RE2 kTrtllm(
-      R"(^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs)");
-  static const RE2 kBrackets(
-      R"(^(?:step\[)?(EXTEND|DECODE|MIXED|(?:prefill|decode)\[)(.*)\])");
-  const re2::StringPiece text(range.data(), range.size());
-  std::string count, of_context, of_generation, kind, rest;
-  int64_t context = 0, generation = 0, tokens = 0, keys = 0;
-  Load load;
-  if (RE2::PartialMatch(text, kVllm, &count, &context, &of_context, &generation,
-                        &of_generation)) {
-    load.context_requests = context;
-    load.generating = generation;
-    if (RE2::PartialMatch(of_context, kSums, &tokens, &keys)) {
-      load.context_tokens = tokens;
-    } else if (RE2::FullMatch(of_context, R"((\d+))", &tokens)) {
-      load.context_tokens = tokens;
-    }
-    if (RE2::PartialMatch(of_generation, kSums, &tokens, &keys))
-      load.generating_context = keys;
-    return load;
-  }
-  if (RE2::PartialMatch(text, kTrtllm, &context, &generation)) {
-    load.context_requests = context;
-    load.generating = generation;
-    return load;
-  }
-  if (RE2::PartialMatch(text, kBrackets, &kind, &rest)) {
-    if (kind.ends_with('[')) kind.pop_back();
-    return LoadOfBrackets(kind, rest);
-  }
-  return std::nullopt;
 }
 
 Result<Units> FindUnits(const Context& context, bool steps, bool passes) {

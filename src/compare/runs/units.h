@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/common/context.h"
+#include "analysis/layers/stages.h"
 
 namespace lamina::runs {
 
@@ -25,21 +26,12 @@ std::string_view PhaseName(Phase phase);
 // device work, or the time in which the device was busy with it.
 enum class Measure : uint8_t { kUnit, kKernelTime, kBusy };
 
-// What the engine says that a pass had to do; nothing: not said.
-struct Load {
-  std::optional<int64_t> context_requests, context_tokens;
-  std::optional<int64_t> generating;          // requests
-  std::optional<int64_t> generating_context;  // sum of theirs, in tokens
-};
-// By the name of the range of an engine (vLLM, SGLang, TensorRT-LLM, ATOM);
-// nothing for other names.
-std::optional<Load> LoadOf(std::string_view range);
-
 struct Unit {
   const Context* context = nullptr;  // of its work
   size_t number = 0;                 // of the side, in order of time, from 0
   Phase phase = Phase::kPass;
-  Load load;
+  // What the engine says that a pass had to do.
+  analysis::layers::EngineRange load;
   std::optional<int64_t> tokens;  // of the whole unit
   bool optimizer = false;
   bool communication = false;
