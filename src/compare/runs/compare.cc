@@ -16,8 +16,6 @@
 namespace lamina::runs {
 namespace {
 
-// A gate looks at phases with this share of the time of a side.
-constexpr double kGateShare = 0.05;
 constexpr std::string_view kSides[] = {"a", "b"};
 
 double PercentOf(double shift) { return 100 * std::expm1(shift); }
@@ -151,8 +149,9 @@ const RowColumns<LeftRow>& LeftColumns() {
        {"phase", ColumnType::kText, "train, eval, prefill, decode ...",
         &LeftRow::phase},
        {"reason", ColumnType::kText,
-        "partial_first, partial_last: cut by the trace; warmup; no_partner: "
-        "the other side has none of its load or context; rank: nor that rank.",
+        "partial_first, partial_last: cut by the trace; warmup; sample: of "
+        "very many units some are compared, evenly taken; no_partner: the "
+        "other side has none of its load or context; rank: nor that rank.",
         &LeftRow::reason},
        {"start_us", ColumnType::kTime, "Begin, from the first event.",
         &LeftRow::start_ns},
@@ -586,12 +585,14 @@ class Comparer {
           phase.change.estimate > 0 ? "more" : "less",
           HumanTime(std::llround(phase.mean_ns[1])),
           HumanTime(std::llround(phase.mean_ns[0])),
-          Counted(phase.units[0], "unit"), phase.units[1]);
+          Counted(phase.units[0], "unit"),
+          GroupDigits(static_cast<int64_t>(phase.units[1])));
     } else if (*phase.change.low <= 0 && *phase.change.high >= 0) {
       text = fmt::format(
           "{}: no difference that {} of A and {} of B can show ({:+.1f} %, "
           "between {:+.1f} and {:+.1f} %; {:.1f} % could be seen).",
-          unit, Counted(phase.units[0], "unit"), phase.units[1],
+          unit, Counted(phase.units[0], "unit"),
+          GroupDigits(static_cast<int64_t>(phase.units[1])),
           PercentOf(phase.change.estimate), PercentOf(*phase.change.low),
           PercentOf(*phase.change.high), 100 * phase.detectable);
     } else {
@@ -606,7 +607,8 @@ class Comparer {
           more ? "more" : "less", low, high,
           HumanTime(std::llround(phase.mean_ns[1])),
           HumanTime(std::llround(phase.mean_ns[0])),
-          Counted(phase.units[0], "unit"), phase.units[1]);
+          Counted(phase.units[0], "unit"),
+          GroupDigits(static_cast<int64_t>(phase.units[1])));
     }
     if (judged.verdict == Verdict::kFail)
       text += fmt::format(" FAIL above {} %.", Limit());

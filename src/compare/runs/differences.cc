@@ -29,8 +29,8 @@ namespace {
 
 struct PartRow {
   std::string_view phase;
-  std::optional<std::string> half;
-  std::string family;
+  std::optional<std::string_view> half;
+  std::string_view family;
   double kernels_a = 0, kernels_b = 0;
   int64_t a_ns = 0, b_ns = 0, delta_ns = 0;
   std::optional<int64_t> low_ns, high_ns;
@@ -101,12 +101,12 @@ class Halves {
   }
 
   // Nothing where no module tells.
-  std::optional<std::string> Of(SliceId s) const {
+  std::optional<std::string_view> Of(SliceId s) const {
     if (modules_.empty()) return std::nullopt;
     const tree::NodeId launcher = context_.device.launcher(s);
     if (!launcher.valid()) return std::nullopt;
     const auto owner = modules_.OwnerOf(launcher);
-    if (!owner.path.valid()) return std::string("outside");
+    if (!owner.path.valid()) return "outside";
     const auto& paths = modules_.paths();
     std::string_view named;
     for (tree::ModulePathId id = owner.path; id.valid();
@@ -114,10 +114,10 @@ class Halves {
       if (named.empty()) named = own_[id.value];
       const tree::ModulePathId parent = paths[id.value].parent;
       if (!parent.valid() || !layer_[parent.value]) continue;
-      if (!own_[id.value].empty()) return std::string(own_[id.value]);
-      return std::string(Behind(parent.value, id.value));
+      if (!own_[id.value].empty()) return own_[id.value];
+      return Behind(parent.value, id.value);
     }
-    return std::string(named.empty() ? std::string_view("outside") : named);
+    return named.empty() ? "outside" : named;
   }
 
  private:
@@ -149,13 +149,6 @@ struct Sums {
   };
   std::map<Key, Cell> cells;
 };
-
-double WeightOf(const MatchedPhase& phase, const MatchedClass& one) {
-  double units = 0;
-  for (const MatchedClass* other : phase.classes)
-    units += static_cast<double>(other->units[0]);
-  return static_cast<double>(one.units[0]) / units;
-}
 
 // `key_of(context, slice)` -> key.
 template <class Key, class KeyOf>
@@ -206,7 +199,7 @@ Table Parts(const std::map<const Context*, Halves>& halves,
             const Matching& matching, const Options& options) {
   std::vector<PartRow> rows;
   for (const MatchedPhase& phase : matching.phases) {
-    using Key = std::pair<std::optional<std::string>, std::string>;
+    using Key = std::pair<std::optional<std::string_view>, std::string_view>;
     const auto sums =
         SumUnits<Key>(phase, [&](const Context& context, SliceId s) {
           return Key(halves.at(&context).Of(s),
@@ -370,18 +363,18 @@ Table Modules(const Matching& matching, const Options& options) {
   }
   if (any) {
     for (const MatchedPhase& phase : matching.phases) {
-      const auto sums =
-          SumUnits<std::string>(phase, [&](const Context& context, SliceId s) {
+      const auto sums = SumUnits<std::string_view>(
+          phase, [&](const Context& context, SliceId s) -> std::string_view {
             const tree::NodeId launcher = context.device.launcher(s);
-            if (!launcher.valid()) return std::string("(outside)");
+            if (!launcher.valid()) return "(outside)";
             const auto owner = context.modules.OwnerOf(launcher);
-            return owner.path.valid() ? places.at(&context).of[owner.path.value]
-                                      : std::string("(outside)");
+            if (!owner.path.valid()) return "(outside)";
+            return places.at(&context).of[owner.path.value];
           });
       std::set<std::string> all;
       for (const auto& [path, cell] : sums.cells) {
         // With what is around it, so that a class without own work has a row.
-        for (std::string above = path; !above.empty();) {
+        for (std::string above(path); !above.empty();) {
           all.insert(above);
           const size_t slash = above.rfind('/');
           above = slash == std::string::npos ? "" : above.substr(0, slash);
@@ -678,43 +671,40 @@ class Aligner {
   // What one side alone has joins a neighbour that changed and whose work it
   // can be part of.
   void Absorb(std::vector<Group>& groups) const {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t i = 0; i < groups.size() && !changed; ++i) {
-        if (!groups[i].gap || (!groups[i].a.empty() && !groups[i].b.empty()))
-          continue;
-        const std::set<size_t> own = FamiliesOf(groups[i]);
-        size_t best = groups.size();
-        bool best_within = false;
-        for (const size_t j : {i + 1, i - 1}) {
-          if (j >= groups.size() || IsSame(groups[j])) continue;
-          const std::set<size_t> others = FamiliesOf(groups[j]);
-          const bool within = std::includes(others.begin(), others.end(),
-                                            own.begin(), own.end());
-          const bool light = std::includes(light_.begin(), light_.end(),
-                                           own.begin(), own.end()) &&
-                             std::includes(light_.begin(), light_.end(),
-                                           others.begin(), others.end());
-          const bool shared =
-              std::any_of(own.begin(), own.end(),
-                          [&](size_t f) { return others.contains(f); });
-          if (!light && !shared) continue;
-          if (best == groups.size() || (within && !best_within)) {
-            best = j;
-            best_within = within;
-          }
+    for (size_t i = 0; i < groups.size();) {
+      const size_t at = i++;
+      if (!groups[at].gap || (!groups[at].a.empty() && !groups[at].b.empty()))
+        continue;
+      const std::set<size_t> own = FamiliesOf(groups[at]);
+      size_t best = groups.size();
+      bool best_within = false;
+      for (const size_t j : {at + 1, at - 1}) {
+        if (j >= groups.size() || IsSame(groups[j])) continue;
+        const std::set<size_t> others = FamiliesOf(groups[j]);
+        const bool within =
+            std::includes(others.begin(), others.end(), own.begin(), own.end());
+        const bool light = std::includes(light_.begin(), light_.end(),
+                                         own.begin(), own.end()) &&
+                           std::includes(light_.begin(), light_.end(),
+                                         others.begin(), others.end());
+        const bool shared = std::any_of(own.begin(), own.end(), [&](size_t f) {
+          return others.contains(f);
+        });
+        if (!light && !shared) continue;
+        if (best == groups.size() || (within && !best_within)) {
+          best = j;
+          best_within = within;
         }
-        if (best == groups.size()) continue;
-        const size_t low = std::min(i, best), high = std::max(i, best);
-        auto& into = groups[low];
-        into.a.insert(into.a.end(), groups[high].a.begin(),
-                      groups[high].a.end());
-        into.b.insert(into.b.end(), groups[high].b.begin(),
-                      groups[high].b.end());
-        into.gap = into.a.empty() || into.b.empty();
-        groups.erase(groups.begin() + static_cast<ptrdiff_t>(high));
-        changed = true;
       }
+      if (best == groups.size()) continue;
+      const size_t low = std::min(at, best), high = std::max(at, best);
+      auto& into = groups[low];
+      into.a.insert(into.a.end(), groups[high].a.begin(), groups[high].a.end());
+      into.b.insert(into.b.end(), groups[high].b.begin(), groups[high].b.end());
+      into.gap = into.a.empty() || into.b.empty();
+      groups.erase(groups.begin() + static_cast<ptrdiff_t>(high));
+      // Only its neighbours have another one now.
+      i = low == 0 ? 0 : low - 1;
     }
   }
 

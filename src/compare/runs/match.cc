@@ -20,8 +20,8 @@ constexpr double kAssumedRunNoise = 0.005;
 constexpr double kWholeShare = 0.97;
 // Contexts of a pair differ by at most this share.
 constexpr double kCaliper = 0.05;
-// A gate looks at phases with this share of the time of a side.
-constexpr double kGateShare = 0.05;
+// Pairs are looked for among as many units of a side.
+constexpr size_t kMostPaired = 2000;
 
 using UnitList = std::vector<const Unit*>;
 
@@ -47,10 +47,12 @@ void LeaveOutWarmup(const UnitList& units, size_t side,
                     std::vector<LeftOut>& out) {
   constexpr size_t kMost = 3, kLeastOthers = 5;
   constexpr double kFactor = 1.08, kDeviations = 5;
+  constexpr size_t kMostOthers = 2000;  // of more, evenly taken
   const size_t most = std::max(kMost, units.size() / 10);
   for (size_t i = 0; i < std::min(most, units.size()); ++i) {
     std::vector<double> others;
-    for (size_t j = i + 1; j < units.size(); ++j)
+    const size_t step = 1 + (units.size() - i - 1) / kMostOthers;
+    for (size_t j = i + 1; j < units.size(); j += step)
       others.push_back(static_cast<double>(units[j]->unit_ns));
     if (others.size() < kLeastOthers ||
         static_cast<double>(units[i]->unit_ns) <=
@@ -63,28 +65,32 @@ void LeaveOutWarmup(const UnitList& units, size_t side,
 UnitList Kept(const std::vector<Unit>& units, size_t side,
               std::vector<LeftOut>& out) {
   if (units.empty()) return {};
-  LeaveOutEdges(units, side, out);
-  const auto left = [&](const Unit* unit) {
-    return std::any_of(out.begin(), out.end(), [&](const LeftOut& l) {
-      return l.side == side && l.unit == unit;
-    });
+  std::vector<LeftOut> own;
+  LeaveOutEdges(units, side, own);
+  std::vector<bool> left(units.size());
+  const auto mark = [&] {
+    for (const LeftOut& one : own) left[one.unit->number] = true;
   };
+  mark();
   std::map<Phase, UnitList> phases;
   for (const Unit& unit : units) {
-    if (!left(&unit)) phases[unit.phase].push_back(&unit);
+    if (!left[unit.number]) phases[unit.phase].push_back(&unit);
   }
-  for (const auto& [phase, own] : phases) LeaveOutWarmup(own, side, out);
+  for (const auto& [phase, of_phase] : phases)
+    LeaveOutWarmup(of_phase, side, own);
+  mark();
   UnitList kept;
   for (const Unit& unit : units) {
-    if (!left(&unit) && unit.unit_ns > 0 && unit.kernel_ns > 0)
+    if (!left[unit.number] && unit.unit_ns > 0 && unit.kernel_ns > 0)
       kept.push_back(&unit);
   }
+  out.insert(out.end(), own.begin(), own.end());
   return kept;
 }
 
 // --- classes ---
 
-std::string Counted(const std::optional<int64_t>& n, std::string_view what) {
+std::string NumberOf(const std::optional<int64_t>& n, std::string_view what) {
   return n ? fmt::format("{} {}", *n, what) : std::string();
 }
 
@@ -97,23 +103,23 @@ std::string LoadName(const Unit& unit) {
   switch (unit.phase) {
     case Phase::kTrain:
     case Phase::kEval:
-      add(Counted(unit.tokens, "tokens"));
+      add(NumberOf(unit.tokens, "tokens"));
       if (unit.optimizer) add("optimizer");
       if (unit.communication) add("communication");
       if (parts.empty()) add("step");
       break;
     case Phase::kDecode:
-      add(Counted(unit.load.generating, "requests"));
+      add(NumberOf(unit.load.generating, "requests"));
       break;
     case Phase::kPrefill:
     case Phase::kMixed:
-      add(Counted(unit.load.context_requests, "prompts"));
+      add(NumberOf(unit.load.context_requests, "prompts"));
       if (unit.load.context_tokens) {
         const int64_t from = *unit.load.context_tokens / 256 * 256;
         add(fmt::format("{} to {} tokens", from, from + 255));
       }
       if (unit.phase == Phase::kMixed)
-        add(Counted(unit.load.generating, "generating"));
+        add(NumberOf(unit.load.generating, "generating"));
       break;
     case Phase::kPass:
       break;
@@ -162,17 +168,34 @@ std::vector<MatchedClass> FindClasses(const PerSide<UnitList>& kept) {
 
 // --- pairs by context ---
 
-// Pairs of least sum of distances in order of context; one that is left out
-// costs half a caliper.
-PerSide<UnitList> PairByContext(PerSide<UnitList> units) {
-  const auto context = [](const Unit* unit) {
-    return static_cast<double>(*unit->load.generating_context);
-  };
-  for (UnitList& side : units) {
-    std::stable_sort(
-        side.begin(), side.end(),
-        [&](const Unit* x, const Unit* y) { return context(x) < context(y); });
+double ContextOf(const Unit* unit) {
+  return static_cast<double>(*unit->load.generating_context);
+}
+
+// Of very many units as many as can be paired, evenly taken by context; the
+// others are left out.
+UnitList SampleByContext(UnitList units, size_t side,
+                         std::vector<LeftOut>& out) {
+  std::stable_sort(
+      units.begin(), units.end(),
+      [](const Unit* x, const Unit* y) { return ContextOf(x) < ContextOf(y); });
+  if (units.size() <= kMostPaired) return units;
+  UnitList taken;
+  for (size_t i = 0; i < units.size(); ++i) {
+    const size_t next = taken.size() * units.size() / kMostPaired;
+    if (i == next && taken.size() < kMostPaired) {
+      taken.push_back(units[i]);
+    } else {
+      out.push_back({side, units[i], "sample"});
+    }
   }
+  return taken;
+}
+
+// Pairs of least sum of distances in order of context; one that is left out
+// costs half a caliper. Each side is in order of context.
+PerSide<UnitList> PairByContext(const PerSide<UnitList>& units) {
+  const auto context = &ContextOf;
   const auto& [a, b] = units;
   const size_t n = a.size(), m = b.size();
   const auto cost = [&](size_t i, size_t j) {
@@ -318,16 +341,24 @@ Shift Join(const MatchedPhase& phase, Shift MatchedClass::*shift) {
   return out;
 }
 
-void FindPhases(const PerSide<UnitList>& kept, const Options& options,
-                Matching& out) {
-  PerSide<double> all{};
-  std::map<Phase, PerSide<double>> times;
-  for (const size_t side : {size_t{0}, size_t{1}}) {
-    for (const Unit* unit : kept[side]) {
-      all[side] += static_cast<double>(unit->unit_ns);
-      times[unit->phase][side] += static_cast<double>(unit->unit_ns);
+// Time of the units of each side, in all and by phase.
+struct Times {
+  explicit Times(const PerSide<UnitList>& kept) {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      for (const Unit* unit : kept[side]) {
+        all[side] += static_cast<double>(unit->unit_ns);
+        of_phase[unit->phase][side] += static_cast<double>(unit->unit_ns);
+      }
     }
   }
+  double Share(Phase phase, size_t side) const {
+    return of_phase.at(phase)[side] / all[side];
+  }
+  PerSide<double> all{};
+  std::map<Phase, PerSide<double>> of_phase;
+};
+
+void FindPhases(const Times& times, const Options& options, Matching& out) {
   std::map<Phase, MatchedPhase> phases;
   for (const MatchedClass& one : out.classes) {
     MatchedPhase& phase = phases[one.phase];
@@ -336,11 +367,8 @@ void FindPhases(const PerSide<UnitList>& kept, const Options& options,
     phase.share += one.share;
   }
   for (auto& [kind, phase] : phases) {
-    double units = 0;
-    for (const MatchedClass* one : phase.classes)
-      units += static_cast<double>(one->units[0]);
     for (const MatchedClass* one : phase.classes) {
-      const double weight = static_cast<double>(one->units[0]) / units;
+      const double weight = WeightOf(phase, *one);
       for (const size_t side : {size_t{0}, size_t{1}}) {
         phase.mean_ns[side] +=
             weight * MeanOf(one->matched[side], options.measure);
@@ -351,7 +379,7 @@ void FindPhases(const PerSide<UnitList>& kept, const Options& options,
     phase.change = Join(phase, &MatchedClass::change);
     phase.gate = Join(phase, &MatchedClass::gate);
     for (const size_t side : {size_t{0}, size_t{1}})
-      phase.share_of_side[side] = times[kind][side] / all[side];
+      phase.share_of_side[side] = times.Share(kind, side);
     out.phases.push_back(phase);
   }
   std::stable_sort(out.phases.begin(), out.phases.end(),
@@ -393,56 +421,65 @@ double RunNoise(const Options& options) {
   return options.run_noise.value_or(kAssumedRunNoise);
 }
 
+double WeightOf(const MatchedPhase& phase, const MatchedClass& one) {
+  double units = 0;
+  for (const MatchedClass* other : phase.classes)
+    units += static_cast<double>(other->units[0]);
+  return static_cast<double>(one.units[0]) / units;
+}
+
+namespace {
+
+// Leaves the units of a class that meet; false: none do.
+bool Meet(MatchedClass& one, std::vector<LeftOut>& out) {
+  PerSide<UnitList> all = one.matched;
+  if (one.phase == Phase::kDecode && !all[0].empty() && !all[1].empty() &&
+      HasContext(all[0]) && HasContext(all[1])) {
+    for (const size_t side : {size_t{0}, size_t{1}})
+      all[side] = SampleByContext(std::move(all[side]), side, out);
+    one.matched = PairByContext(all);
+    one.paired = true;
+  }
+  const bool meets = !one.matched[0].empty() && !one.matched[1].empty();
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    const std::set<const Unit*> taken(one.matched[side].begin(),
+                                      one.matched[side].end());
+    for (const Unit* unit : all[side]) {
+      if (!meets || !taken.contains(unit))
+        out.push_back({side, unit, "no_partner"});
+    }
+  }
+  return meets;
+}
+
+}  // namespace
+
 Matching MatchUnits(const PerSide<Units>& sides, const Options& options) {
   Matching out;
   PerSide<UnitList> kept;
   for (const size_t side : {size_t{0}, size_t{1}})
     kept[side] = Kept(sides[side].units, side, out.left_out);
-  double all = 0;
-  std::map<Phase, PerSide<double>> of_phase;
-  PerSide<double> of_side{};
-  for (const size_t side : {size_t{0}, size_t{1}}) {
-    for (const Unit* unit : kept[side]) {
-      of_phase[unit->phase][side] += static_cast<double>(unit->unit_ns);
-      of_side[side] += static_cast<double>(unit->unit_ns);
-    }
-  }
-  all = of_side[0];
-  size_t looked_at = 0;
-  for (const auto& [phase, times] : of_phase) {
-    looked_at += times[0] >= kGateShare * of_side[0] ||
-                 times[1] >= kGateShare * of_side[1];
-  }
+  const Times times(kept);
+  const auto looked_at = std::count_if(
+      times.of_phase.begin(), times.of_phase.end(), [&](const auto& phase) {
+        return times.Share(phase.first, 0) >= kGateShare ||
+               times.Share(phase.first, 1) >= kGateShare;
+      });
   // Bonferroni's share of the risk for each phase that the gate looks at.
   const double gate_level =
-      1 -
-      (1 - options.level) / static_cast<double>(std::max<size_t>(1, looked_at));
+      1 - (1 - options.level) /
+              static_cast<double>(std::max<int64_t>(1, looked_at));
   for (MatchedClass& one : FindClasses(kept)) {
-    PerSide<UnitList> rest = one.matched;
-    if (one.phase == Phase::kDecode && !one.matched[0].empty() &&
-        !one.matched[1].empty() && HasContext(one.matched[0]) &&
-        HasContext(one.matched[1])) {
-      one.matched = PairByContext(std::move(one.matched));
-      one.paired = true;
-    }
-    const bool meets = !one.matched[0].empty() && !one.matched[1].empty();
-    for (const size_t side : {size_t{0}, size_t{1}}) {
-      const std::set<const Unit*> taken(one.matched[side].begin(),
-                                        one.matched[side].end());
-      for (const Unit* unit : rest[side]) {
-        if (!meets || !taken.contains(unit))
-          out.left_out.push_back({side, unit, "no_partner"});
-      }
-    }
-    if (!meets) continue;
     double own = 0;
-    for (const Unit* unit : rest[0]) own += static_cast<double>(unit->unit_ns);
-    one.share = own / all;
+    for (const Unit* unit : one.matched[0])
+      own += static_cast<double>(unit->unit_ns);
+    if (!Meet(one, out.left_out)) continue;
+    one.share = own / times.all[0];
     out.share += one.share;
     FindChange(options, gate_level, one);
     out.classes.push_back(std::move(one));
   }
-  FindPhases(kept, options, out);
+  FindPhases(times, options, out);
   if (out.share < 0.5) out.per_token = PerToken(kept, options.measure);
   out.same_recording = AreEqual(sides);
   std::stable_sort(out.left_out.begin(), out.left_out.end(),

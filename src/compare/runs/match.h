@@ -19,6 +19,9 @@ namespace lamina::runs {
 template <class T>
 using PerSide = std::array<T, 2>;  // A and B
 
+// A gate looks at phases with this share of the time of a side.
+inline constexpr double kGateShare = 0.05;
+
 struct LeftOut {
   size_t side = 0;
   const Unit* unit = nullptr;
@@ -51,6 +54,9 @@ struct MatchedPhase {
   PerSide<double> mean_ns{};  // per unit, with the mix of A
   PerSide<size_t> units{};
 };
+
+// The part of a class in its phase, by the units of A.
+double WeightOf(const MatchedPhase& phase, const MatchedClass& one);
 
 struct Matching {
   std::vector<MatchedClass> classes;

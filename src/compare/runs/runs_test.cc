@@ -7,11 +7,14 @@
 #include <numeric>
 #include <random>
 
+#include "compare/runs/match.h"
 #include "compare/runs/statistics.h"
 #include "compare/runs/units.h"
 
 namespace lamina::runs {
 namespace {
+
+using analysis::layers::ReadRange;
 
 // The share of all ways to deal ranks 1 to m + n to two sides in which the
 // statistic of Mann and Whitney is below k: every way is tried.
@@ -125,30 +128,64 @@ TEST(Statistics, NeighboursThatAreAlikeWiden) {
 }
 
 TEST(Units, LoadsThatEnginesName) {
-  const auto vllm = LoadOf(
+  const auto vllm = ReadRange(
       "execute_16_context_0(sq0sk0sqsq0sqsk0)_generation_16(sq16sk16384sqsq16"
       "sqsk16384)");
   ASSERT_TRUE(vllm);
   EXPECT_EQ(vllm->context_requests, 0);
   EXPECT_EQ(vllm->generating, 16);
   EXPECT_EQ(vllm->generating_context, 16384);
-  const auto older = LoadOf("execute_context_2(512)_generation_0(0)");
+  const auto older = ReadRange("execute_context_2(512)_generation_0(0)");
   ASSERT_TRUE(older);
   EXPECT_EQ(older->context_requests, 2);
   EXPECT_EQ(older->context_tokens, 512);
   EXPECT_FALSE(older->generating_context);
   const auto sglang =
-      LoadOf("step[DECODE bs=4 g_sq=4 g_sqsq=4 g_sqsk=4100 g_sk=4100]");
+      ReadRange("step[DECODE bs=4 g_sq=4 g_sqsq=4 g_sqsk=4100 g_sk=4100]");
   ASSERT_TRUE(sglang);
   EXPECT_EQ(sglang->generating, 4);
   EXPECT_EQ(sglang->generating_context, 4100);
   const auto trtllm =
-      LoadOf("[Executor] _forward_step 12: 1 ctx reqs, 7 gen reqs");
+      ReadRange("[Executor] _forward_step 12: 1 ctx reqs, 7 gen reqs");
   ASSERT_TRUE(trtllm);
   EXPECT_EQ(trtllm->context_requests, 1);
   EXPECT_EQ(trtllm->generating, 7);
-  EXPECT_FALSE(LoadOf("ProfilerStep#3"));
-  EXPECT_FALSE(LoadOf("execute_query"));
+  EXPECT_FALSE(ReadRange("ProfilerStep#3"));
+  EXPECT_FALSE(ReadRange("execute_query"));
+}
+
+Units Decodes(size_t count, int64_t unit_ns) {
+  Units out;
+  for (size_t i = 0; i < count; ++i) {
+    Unit unit;
+    unit.number = i;
+    unit.phase = Phase::kDecode;
+    unit.load.generating = 16;
+    unit.load.generating_context = 16'000 + 16 * static_cast<int64_t>(i);
+    unit.unit_ns = unit.kernel_ns = unit_ns + static_cast<int64_t>(i % 13);
+    out.units.push_back(unit);
+  }
+  return out;
+}
+
+TEST(Match, OfVeryManyDecodesSomeOfEveryContextArePaired) {
+  constexpr size_t kCount = 50'000, kPaired = 2'000;
+  const PerSide<Units> sides{Decodes(kCount, 40'000), Decodes(kCount, 41'000)};
+  const Matching matching = MatchUnits(sides, Options());
+  ASSERT_EQ(matching.classes.size(), 1u);
+  const MatchedClass& one = matching.classes.front();
+  EXPECT_TRUE(one.paired);
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    EXPECT_EQ(one.units[side], kCount);
+    ASSERT_EQ(one.matched[side].size(), kPaired);
+    for (size_t i = 1; i < kPaired; ++i) {
+      EXPECT_EQ(one.matched[side][i]->number - one.matched[side][i - 1]->number,
+                kCount / kPaired);
+    }
+  }
+  EXPECT_EQ(matching.left_out.size(), 2 * (kCount - kPaired));
+  EXPECT_EQ(matching.left_out.front().reason, "sample");
+  EXPECT_NEAR(one.change.estimate, std::log(41.0 / 40.0), 0.001);
 }
 
 }  // namespace
