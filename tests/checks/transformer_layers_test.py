@@ -27,7 +27,7 @@ DIFFUSION = ("xdit-flux1-sage/replay", {12, 24, 19, 38})
 STEP_OF_PASSES = ("h100-owlv2", 5, 1033)
 NORM_LAST = ("h100-bert-small", [8, 20, 32, 44])
 NO_LAYERS = ["alexnet", "simple-add", "normalization", "compile-triton"]
-PARTS = ["attention_us", "gemm_us", "moe_us", "norm_us", "communication_us",
+LAYER_PARTS = ["attention_us", "gemm_us", "moe_us", "norm_us", "communication_us",
          "quantization_us", "other_us"]
 
 
@@ -104,7 +104,7 @@ def check_conservation(checks, path):
                 unknown * 100 <= expected[1])
     for row in tables.get("layers", []):
         checks.equal(f"{path.name}: parts of a layer",
-                     sum(row[part].ns for part in PARTS),
+                     sum(row[part].ns for part in LAYER_PARTS),
                      row["kernel_time_us"].ns)
 
 
