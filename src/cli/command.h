@@ -14,6 +14,7 @@
 #include "base/exit_status.h"
 #include "base/status.h"
 #include "cli/arguments.h"
+#include "engine/origins.h"
 #include "lamina/result.h"
 #include "questions/asker.h"
 #include "questions/bodies.h"

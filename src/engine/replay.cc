@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/common/launchers.h"
 #include "analysis/common/stats.h"
 #include "base/byte_source.h"

@@ -7,6 +7,7 @@
 #include "analysis/analyses.h"
 #include "base/names_in_text.h"
 #include "base/parallel.h"
+#include "compat/tracelens/sheets.h"
 #include "report/writers.h"
 #include "rules/document.h"
 

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/decimal.h"
+#include "cost/device.h"
 #include "render/roofline/roofline.h"
 
 namespace lamina::engine {

@@ -16,7 +16,6 @@
 #include "base/status.h"
 #include "base/stop.h"
 #include "base/timer.h"
-#include "compat/tracelens/sheets.h"
 #include "lamina/result.h"
 #include "rules/catalog.h"
 #include "rules/markers.h"

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/host/idle.h"
 #include "base/counted.h"
 #include "base/decimal.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/common/kernel_groups.h"
 #include "analysis/common/step_rows.h"
 

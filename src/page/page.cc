@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/host/tables.h"
 #include "analysis/layers/variants.h"
 #include "base/decimal.h"

@@ -13,7 +13,6 @@
 
 #include "base/status.h"
 #include "base/timer.h"
-#include "engine/origins.h"
 #include "engine/session.h"
 #include "lamina/result.h"
 #include "questions/answer.h"

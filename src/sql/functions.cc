@@ -13,6 +13,7 @@
 #include <memory>
 #include <re2/re2.h>
 
+#include "analysis/common/cost_view.h"
 #include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/string_pool.h"

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/common/cost_view.h"
 #include "analysis/common/device_view.h"
 #include "analysis/common/facts.h"
 #include "analysis/common/input.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/common/device_view.h"
+#include "analysis/common/input.h"
 #include "cost/device.h"
 #include "cost/models.h"
 #include "tree/steps.h"
@@ -70,6 +71,22 @@ std::optional<int64_t> LookedUpTokens(const tree::Tree& tree, NodeId node);
 // Bytes that a formula gives, as tables hold them: those of packed types may
 // end in a fraction.
 int64_t WholeBytes(double bytes);
+
+// data/costs.
+struct CostModels {
+  static constexpr std::string_view kFact = "cost models";
+  static Result<CostModels> Of(const Input& input);
+
+  std::shared_ptr<const cost::ModelSet> models;
+};
+
+// The device that rooflines are for; nothing when it is not known.
+struct TargetDevice {
+  static constexpr std::string_view kFact = "device";
+  static Result<TargetDevice> Of(const Input& input);
+
+  std::optional<cost::Device> device;
+};
 
 // The cost models and the device of a report.
 struct Efficiency {

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "analysis/common/facts.h"
-#include "cost/device.h"
-#include "cost/models.h"
 #include "rules/catalog.h"
 #include "rules/document.h"
 #include "trace/trace.h"
+
+namespace lamina::cost {
+struct Device;
+}
 
 namespace lamina::graph {
 struct CompiledProgram;
@@ -54,22 +56,6 @@ class Input {
 
  private:
   Facts<Input> facts_;
-};
-
-// data/costs.
-struct CostModels {
-  static constexpr std::string_view kFact = "cost models";
-  static Result<CostModels> Of(const Input& input);
-
-  std::shared_ptr<const cost::ModelSet> models;
-};
-
-// The device that rooflines are for; nothing when it is not known.
-struct TargetDevice {
-  static constexpr std::string_view kFact = "device";
-  static Result<TargetDevice> Of(const Input& input);
-
-  std::optional<cost::Device> device;
 };
 
 }  // namespace lamina::analysis

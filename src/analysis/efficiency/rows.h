@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/common/context.h"
+#include "analysis/common/cost_view.h"
 #include "analysis/common/stats.h"
 
 namespace lamina::analysis::efficiency {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/common/device_advice.h"
 #include "analysis/common/host_view.h"
 #include "analysis/health/checks.h"

@@ -14,6 +14,7 @@
 
 #include "analysis/common/collective_names.h"
 #include "analysis/common/context.h"
+#include "analysis/common/cost_view.h"
 #include "analysis/common/host_view.h"
 #include "analysis/common/stats.h"
 #include "table/row_columns.h"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/host/counters.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host_tables/fusion_names.h"

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "analysis/common/context.h"
+#include "analysis/common/cost_view.h"
 #include "analysis/common/recompute.h"
 #include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <re2/re2.h>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"
 #include "analysis/layers/layers.h"

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/common/stats.h"
 #include "base/escape.h"
 #include "compat/tracelens/kernel_details.h"

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "analysis/common/cost_view.h"
 #include "compat/tracelens/model.h"
 #include "compat/tracelens/perf_params.h"
 #include "compat/tracelens/pseudo_ops.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/common/collective.h"
+#include "analysis/common/cost_view.h"
 #include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"
 #include "compat/tracelens/perf_sheets.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/common/cost_view.h"
 #include "compat/tracelens/kernel_details.h"
 #include "compat/tracelens/measures.h"
 #include "compat/tracelens/model.h"

@@ -9,6 +9,7 @@
 #include "base/child_process.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "engine/origins.h"
 #include "graph/atlas/atlas.h"
 #include "graph/dialects/read.h"
 #include "graph/draw/draw_layer.h"
