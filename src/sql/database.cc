@@ -436,6 +436,7 @@ Result<std::unique_ptr<Database>> Database::Open(
   RegisterTables(*impl);
   RegisterScalars(*impl);
   RegisterAggregates(*impl);
+  RegisterBounded(*impl);
   // Temporary tables never reach a disk.
   if (options.allow_temp)
     LAMINA_TRY(impl->Execute("PRAGMA temp_store = MEMORY"));

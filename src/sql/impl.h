@@ -76,6 +76,7 @@ void RegisterTables(Database::Impl& impl);  // module.cc
 void RegisterFunction(Database::Impl& impl, const TableFunction& function);
 void RegisterScalars(Database::Impl& impl);     // functions.cc
 void RegisterAggregates(Database::Impl& impl);  // aggregates.cc
+void RegisterBounded(Database::Impl& impl);     // bounded_functions.cc
 std::vector<FunctionInfo> ScalarInfos();
 std::vector<FunctionInfo> AggregateInfos();
 

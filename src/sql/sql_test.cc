@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <set>
+#include <sqlite3.h>
 #include <thread>
 
 #include "engine/report.h"
@@ -534,6 +535,75 @@ TEST(Limits, EndAQuery) {
   result = database->Run(endless, stopped);
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ(Dump(*database, "SELECT 1"), "1\n");
+}
+
+// Texts of few characters, so that they meet often.
+std::string RandomLiteral(std::mt19937& random) {
+  const auto pick = [&](size_t n) { return random() % n; };
+  if (pick(12) == 0) return "NULL";
+  if (pick(12) == 0) return std::to_string(pick(2000));
+  if (pick(12) == 0)
+    return "x'61c3a4" + std::string(pick(2) == 0 ? "62'" : "'");
+  static constexpr const char* kCharacters[] = {"a", "A", "b", "\u00e4", "%",
+                                                "_", "*", "?", "[ab]",   " "};
+  std::string text = "'";
+  for (size_t n = pick(9); n > 0; --n)
+    text += kCharacters[pick(std::size(kCharacters))];
+  return text + "'";
+}
+
+TEST(Bounded, FunctionsAnswerAsThoseOfSqlite) {
+  const auto database = OpenSample();
+  sqlite3* plain = nullptr;
+  ASSERT_EQ(sqlite3_open(":memory:", &plain), SQLITE_OK);
+  std::mt19937 random(7);
+  for (int i = 0; i < 6000; ++i) {
+    const std::string a = RandomLiteral(random), b = RandomLiteral(random),
+                      c = RandomLiteral(random);
+    const std::string asked[] = {"instr(" + a + "," + b + ")",
+                                 "replace(" + a + "," + b + "," + c + ")",
+                                 "trim(" + a + ")",
+                                 "trim(" + a + "," + b + ")",
+                                 "ltrim(" + a + "," + b + ")",
+                                 "rtrim(" + a + "," + b + ")",
+                                 a + " LIKE " + b,
+                                 a + " LIKE " + b + " ESCAPE 'a'",
+                                 a + " GLOB " + b,
+                                 "printf('%5s|%.2f|%%|%*d|%-8.3s|', " + a +
+                                     ",1.5," + std::to_string(random() % 9) +
+                                     "," + b + "," + c + ")",
+                                 "format(" + a + "," + b + ")"};
+    const std::string sql = "SELECT quote(" + asked[random() % 11] + ")";
+    sqlite3_stmt* statement = nullptr;
+    ASSERT_EQ(sqlite3_prepare_v2(plain, sql.c_str(), -1, &statement, nullptr),
+              SQLITE_OK);
+    ASSERT_EQ(sqlite3_step(statement), SQLITE_ROW) << sql;
+    const std::string expected =
+        reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    EXPECT_EQ(Dump(*database, sql), expected + "\n") << sql;
+  }
+  sqlite3_close(plain);
+}
+
+// Each of these ran for minutes, whatever the limit of time: the test ends, or
+// its own limit ends it.
+TEST(Bounded, FunctionsEnd) {
+  const auto database = OpenSample();
+  QueryOptions options;
+  options.time_limit = std::chrono::milliseconds(200);
+  for (const char* sql :
+       {"SELECT instr(hex(zeroblob(3e7)), hex(zeroblob(1e6)) || '1')",
+        "SELECT length(replace(hex(zeroblob(3e7)), "
+        "hex(zeroblob(100000)) || '1', 'x'))",
+        "SELECT length(trim(hex(zeroblob(3e7)), "
+        "replace(hex(zeroblob(1e6)), '0', 'x') || '0'))",
+        "SELECT printf('%.*c', 2e9, 'x')", "SELECT format('%2000000000d', 1)",
+        "SELECT hex(zeroblob(3e7)) LIKE '%' || hex(zeroblob(450)) || '1%'",
+        "SELECT hex(zeroblob(3e7)) GLOB '*' || hex(zeroblob(450)) || '1*'",
+        "SELECT length(replace(hex(zeroblob(3e7)), '0', 'xxxxxxxx'))"})
+    (void)database->Run(sql, options);
   EXPECT_EQ(Dump(*database, "SELECT 1"), "1\n");
 }
 
