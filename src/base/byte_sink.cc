@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <isa-l/igzip_lib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -252,6 +253,17 @@ Status WriteFile(const std::string& path, std::string_view bytes) {
   LAMINA_ASSIGN(const auto sink, CreateFileSink(path));
   sink->Write(bytes);
   return sink->Close();
+}
+
+Status SendFile(const std::string& from, ByteSink& to) {
+  std::ifstream file(from, std::ios::binary);
+  std::string block(size_t{1} << 20, '\0');
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) ||
+         file.gcount() > 0)
+    to.Write({block.data(), static_cast<size_t>(file.gcount())});
+  if (file.bad() || !file.eof())
+    return Fail(InputError(from, "cannot be read back"));
+  return {};
 }
 
 Status MakeDirectory(const std::string& path) {

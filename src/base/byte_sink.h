@@ -63,6 +63,10 @@ std::unique_ptr<ByteSink> CreateStringSink(std::string* out);
 // Writes a whole file.
 Status WriteFile(const std::string& path, std::string_view bytes);
 
+// Sends all of the file `from`. Errors: it cannot be read to its end; those of
+// writing wait for Close().
+Status SendFile(const std::string& from, ByteSink& to);
+
 // Creates a directory and its parents; fine when it exists.
 Status MakeDirectory(const std::string& path);
 

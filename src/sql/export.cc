@@ -2,10 +2,10 @@
 //
 // Tables in a file of SQLite, for any of its tools.
 #include <algorithm>
-#include <filesystem>
 #include <sqlite3.h>
-#include <unistd.h>
 
+#include "base/byte_sink.h"
+#include "base/leftovers.h"
 #include "sql/impl.h"
 
 namespace lamina::sql {
@@ -20,22 +20,18 @@ struct Closer {
 using Connection = std::unique_ptr<sqlite3, Closer>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 
-// Written beside its place and renamed when all is there.
+// Made in the folder for temporary files, then sent to its place as any output.
 class TargetFile {
  public:
-  explicit TargetFile(const std::string& path)
-      : path_(path), part_(path + ".part" + std::to_string(getpid())) {}
-  ~TargetFile() {
-    std::error_code ignored;
-    if (!kept_) std::filesystem::remove(part_, ignored);
-  }
+  explicit TargetFile(const std::string& path) : path_(path) {}
 
   Status Open() {
-    std::error_code ignored;
-    std::filesystem::remove(part_, ignored);
+    // Asked first: whether it can be written at all.
+    LAMINA_ASSIGN(sink_, CreateFileSink(path_));
+    LAMINA_ASSIGN(folder_, MakeTemporaryFolder());
     sqlite3* db = nullptr;
     const int code =
-        sqlite3_open_v2(part_.c_str(), &db,
+        sqlite3_open_v2(made().c_str(), &db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
     db_.reset(db);
     if (code != SQLITE_OK) return Failed();
@@ -49,11 +45,8 @@ class TargetFile {
   Status Keep() {
     LAMINA_TRY(Execute("COMMIT"));
     db_.reset();
-    std::error_code failed;
-    std::filesystem::rename(part_, path_, failed);
-    if (failed) return Fail(InputError(path_, failed.message()));
-    kept_ = true;
-    return {};
+    LAMINA_TRY(SendFile(made(), *sink_));
+    return sink_->Close();
   }
   Status Execute(const std::string& sql) {
     return sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) ==
@@ -62,16 +55,19 @@ class TargetFile {
                : Failed();
   }
   Status Failed() {
-    return Fail(InputError(path_, sqlite3_errmsg(db_.get()),
-                           "is the folder there, and is there room?"));
+    return Fail(InputError(
+        made(), sqlite3_errmsg(db_.get()),
+        "check the folder for temporary files (TMPDIR) and its free space"));
   }
   sqlite3* db() { return db_.get(); }
 
  private:
+  std::string made() const { return folder_.path() + "/out.sqlite"; }
+
   std::string path_;
-  std::string part_;
+  std::unique_ptr<ByteSink> sink_;
+  Leftover folder_;
   Connection db_;
-  bool kept_ = false;
 };
 
 std::string Quoted(std::string_view name) {

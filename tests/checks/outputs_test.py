@@ -92,6 +92,43 @@ def check_kept(checks, folder):
                          other).returncode, 0)
 
 
+def check_sqlite(checks, folder):
+    """A database is an output like any other."""
+    folder = folder / "sqlite"
+    folder.mkdir()
+    trace = SAMPLES / "train_step.json.gz"
+    real, link = folder / "real.db", folder / "link.sqlite"
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    lamina("query", trace, "SELECT 1 AS one", "-o", link)
+    checks.true("a link stays", link.is_symlink())
+    checks.equal("what it names is written", real.read_bytes()[:6], b"SQLite")
+    checks.equal("with its mode", stat.S_IMODE(real.stat().st_mode), 0o640)
+    old = os.umask(0o027)
+    lamina("query", trace, "SELECT 1 AS one", "-o", folder / "new.sqlite")
+    os.umask(old)
+    checks.equal("a new one has the mode that the umask leaves",
+                 stat.S_IMODE((folder / "new.sqlite").stat().st_mode), 0o640)
+    before = digest(real)
+    for what, arguments, status in (
+            ("a wrong query", (trace, "SELECT nothing FROM none"), 2),
+            ("its own input", (real, "SELECT 1"), None)):
+        result = run("query", *arguments, "-o", real)
+        checks.true(f"{what}: refused: {result.stderr}",
+                    result.returncode in ((status,) if status else (2, 3)))
+        checks.equal(f"{what}: kept", digest(real), before)
+    missing = run("query", trace, "SELECT 1", "-o", folder / "no/x.sqlite")
+    checks.true(f"no folder: {missing.stderr}",
+                missing.returncode in (2, 3) and b"no/x.sqlite" in missing.stderr)
+    full = run("query", trace, "-o", folder / "full.sqlite",
+               preexec_fn=lambda: resource.setrlimit(
+                   resource.RLIMIT_FSIZE, (20000, 20000)))
+    checks.true(f"no room: {full.stderr}", full.returncode in (2, 3))
+    checks.equal("nothing is left", sorted(p.name for p in folder.iterdir()),
+                 ["link.sqlite", "new.sqlite", "real.db"])
+
+
 def check_loops(checks, folder):
     """Links that lead around: each file once."""
     loop = folder / "loop"
@@ -307,8 +344,8 @@ def check_places(checks, folder):
 
 def main():
     checks = Checks()
-    for check in (check_kept, check_loops, check_temporary, check_signals,
-                  check_places):
+    for check in (check_kept, check_sqlite, check_loops, check_temporary,
+                  check_signals, check_places):
         with temporary() as name:
             check(checks, pathlib.Path(name))
     checks.finish()

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fcntl.h>
-#include <fstream>
 #include <set>
 #include <unistd.h>
 #include <xlsxwriter.h>
@@ -170,13 +169,7 @@ Status Write(const Document& document, const WriteOptions& options) {
   LAMINA_ASSIGN(const Leftover folder, MakeTemporaryFolder());
   const std::string path = folder.path() + "/book.xlsx";
   LAMINA_TRY(WriteBook(document, folder.path(), path));
-  std::ifstream book(path, std::ios::binary);
-  std::string block(size_t{1} << 20, '\0');
-  while (book.read(block.data(), static_cast<std::streamsize>(block.size())) ||
-         book.gcount() > 0)
-    sink->Write({block.data(), static_cast<size_t>(book.gcount())});
-  if (book.bad() || !book.eof())
-    return Fail(InputError(path, "cannot read the workbook back"));
+  LAMINA_TRY(SendFile(path, *sink));
   return sink->Close();
 }
 
