@@ -155,9 +155,24 @@ Result<findings::Options> RunOptions(const Options& options,
     }
     out.params[id][name] = *number;
   }
-  LAMINA_ASSIGN(out.suppressions, findings::LoadSuppressions(
-                                      options.suppress, options.traces[0]));
   return out;
+}
+
+// Findings that the project knows: a gate that they keep silent says so.
+Status UseSuppressions(const Options& options, findings::Options& run,
+                       Asker& asker) {
+  LAMINA_ASSIGN(auto known, findings::LoadSuppressions(options.suppress,
+                                                       options.traces[0]));
+  if (!known.refused.empty()) {
+    asker.Warn("suppressions", known.refused +
+                                   " belongs to another user and is not used; "
+                                   "⟨suppress⟩ " +
+                                   known.refused + " uses it");
+  }
+  if (!known.file.empty())
+    asker.Say("suppressions", "known findings are from " + known.file);
+  run.suppressions = std::move(known.all);
+  return {};
 }
 
 // Traces of ranks that stay open between the look at all of them and that at
@@ -348,6 +363,7 @@ Result<Answer> RunDiagnose(const Options& options, Asker& asker) {
   LAMINA_ASSIGN(const auto checks, ParseFailOn(options, *rules));
   LAMINA_ASSIGN(findings::Options run,
                 RunOptions(options, TakeRules(asker.only), *rules));
+  LAMINA_TRY(UseSuppressions(options, run, asker));
   LAMINA_ASSIGN(const auto files, FilesOf(options.traces));
   findings::Diagnosis diagnosis;
   {

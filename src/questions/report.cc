@@ -87,7 +87,8 @@ Status AddFindings(const std::shared_ptr<engine::Session>& session,
   constexpr size_t kMost = 5;
   LAMINA_ASSIGN(const auto rules, findings::RuleSet::Load(session->data()));
   findings::Options options;
-  LAMINA_ASSIGN(options.suppressions, findings::LoadSuppressions("", trace));
+  LAMINA_ASSIGN(auto known, findings::LoadSuppressions("", trace));
+  options.suppressions = std::move(known.all);
   LAMINA_ASSIGN(const auto diagnosis,
                 findings::Diagnose(session, rules, options));
   findings::AddToReport(diagnosis, kMost, document);

@@ -4,6 +4,7 @@
 runs and their healthy twins, the options of CI, and what the shared traces are
 known to show."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -191,6 +192,29 @@ def check_options(checks, folder):
     known.write_text("- {rule: host.other, reason: known}\n")
     checks.equal("suppressed", promised(diagnose(trace)), [])
     checks.equal("no hit", status(trace, "--fail-on", "any:5")[0], 0)
+    code, _, error = status(trace, "--fail-on", "any:5")
+    checks.true(f"the file is named: {error}", str(known) in error)
+    deep = folder / "project" / "traces"
+    deep.mkdir(parents=True)
+    inner = deep / trace.name
+    shutil.copy(trace, inner)
+    checks.equal("outside of a repository what lies above is nobody's",
+                 status(inner, "--fail-on", "any:5")[0], 1)
+    (folder / "project" / ".git").mkdir()
+    checks.equal("nor is what lies above the repository",
+                 status(inner, "--fail-on", "any:5")[0], 1)
+    shutil.copy(known, folder / "project")
+    checks.equal("in the repository it is used",
+                 status(inner, "--fail-on", "any:5")[0], 0)
+    if os.geteuid() == 0:
+        own = folder / "project" / known.name
+        os.chown(own, 12345, -1)
+        code, _, error = status(inner, "--fail-on", "any:5")
+        checks.true(f"a file of another user is not: {code} {error}",
+                    code == 1 and f"{own} belongs to another user" in error)
+        checks.equal("but where it is asked for",
+                     status(inner, "--fail-on", "any:5", "--suppress",
+                            own)[0], 0)
     known.write_text("- {rule: host.other, max_share: 0.01, reason: known}\n")
     checks.equal("back above its share",
                  [f["rule"] for f in promised(diagnose(trace))],
