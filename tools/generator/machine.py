@@ -336,13 +336,10 @@ class Rank:
                 self.events.append({"ph": "M", "name": "process_name",
                                     "pid": pid, "tid": 0,
                                     "ts": Micros(0), "args": {"name": name}})
-            last = len(self.events) - 1
-            for i, event in enumerate(self.events):
-                text = json.dumps(event, separators=(",", ":"),
-                                  default=Micros.text)
-                text = Micros.MARK.sub(r"\1", text)
-                out.write(text.encode() + (b"\n" if i == last else b",\n"))
-            out.write(b"]}\n")
+            encode = json.JSONEncoder(separators=(",", ":"),
+                                      default=Micros.text).encode
+            text = ",\n".join(map(encode, self.events))
+            out.write(Micros.MARK.sub(r"\1", text).encode() + b"\n]}\n")
 
     def write_truth(self, path):
         """Columns of the device work in the order of the file."""
