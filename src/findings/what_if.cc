@@ -2,6 +2,7 @@
 #include "findings/what_if.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "analysis/path/what_if.h"
 #include "sql/table_def.h"
@@ -67,17 +68,22 @@ class DeviceNodes {
   absl::flat_hash_map<int64_t, uint32_t> node_;
 };
 
+bool IsOfHost(const Finding& f) {
+  return f.rule->kind == ClaimKind::kIdle && f.rule->category != "trace" &&
+         f.gain_ns > 0;
+}
+
 // A fix of the host: nothing waits for it any more.
 constexpr const char* kNoHost = "scale:class=host:0";
 
 Result<const path::Graph*> GraphFor(engine::Session& session,
                                     const Diagnosis& diagnosis, int64_t least) {
-  const bool any =
-      std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
-                  [&](const Finding& f) {
-                    return (OwnsBusy(f) || !f.rule->gain_what_if.empty()) &&
-                           f.unbound_ns >= least;
-                  });
+  const bool any = std::any_of(
+      diagnosis.findings.begin(), diagnosis.findings.end(),
+      [&](const Finding& f) {
+        return (OwnsBusy(f) || IsOfHost(f) || !f.rule->gain_what_if.empty()) &&
+               f.unbound_ns >= least;
+      });
   if (!any) return nullptr;
   LAMINA_ASSIGN(const analysis::Context* const context,
                 (sql::Asked{session, {}}.Context()));
@@ -104,9 +110,11 @@ void BoundByPath(Finding& f, const path::Saved& saved, int64_t devices) {
   f.gain_high_ns = std::max(f.gain_ns, part(f.gain_high_ns, saved.high_ns));
 }
 
-bool IsOfHost(const Finding& f) {
-  return f.rule->kind == ClaimKind::kIdle && f.rule->category != "trace" &&
-         f.gain_ns > 0;
+// Idle time that the host is blamed for: where the path cannot tell whether no
+// host time at all would save as much, a gain is not measured.
+void DoubtByHost(Finding& f, const path::Saved& without_host, int64_t devices) {
+  if (without_host.high_ns * devices >= f.gain_ns)
+    f.gain_low_ns = std::min(f.gain_low_ns, without_host.low_ns * devices);
 }
 
 }  // namespace
@@ -123,8 +131,17 @@ Result<std::map<std::string, int64_t>> AskPath(engine::Session& session,
   const DeviceNodes nodes(*graph);
   const auto devices =
       std::max<int64_t>(1, static_cast<int64_t>(diagnosis.device_names.size()));
+  std::optional<path::Saved> without_host;
   for (Finding& f : diagnosis.findings) {
     if (f.gain_ns < least) continue;
+    if (IsOfHost(f)) {
+      if (!without_host) {
+        LAMINA_ASSIGN(const path::Scenario scenario,
+                      path::ParseScenario(*graph, kNoHost));
+        without_host = nodes.SavedIn(scenario);
+      }
+      DoubtByHost(f, *without_host, devices);
+    }
     if (!f.rule->gain_what_if.empty()) {
       LAMINA_ASSIGN(const path::Scenario scenario,
                     path::ParseScenario(*graph, f.rule->gain_what_if));
