@@ -41,10 +41,18 @@ class Lab(Rank):
 
     def draw(self, *key):
         """A number in [-1, 1) that depends on the key and nothing else."""
-        path = (key, self.path(), tuple([name for name, _ in self.op_stack]),
-                str(sorted(self.labels.items())))
-        count = self.seen[path] = self.seen.get(path, 0) + 1
-        text = f"({self.seed!r}, {self.rank!r}, {path!r}, {count!r})".encode()
+        place = (key, *self.modules, None,
+                 *[name for name, _ in self.op_stack], None,
+                 *sorted(self.labels.items()))
+        known = self.seen.get(place)
+        if known is None:
+            path = (key, self.path(),
+                    tuple(name for name, _ in self.op_stack),
+                    str(sorted(self.labels.items())))
+            known = self.seen[place] = [
+                repr((self.seed, self.rank, path))[:-1], 0]
+        known[1] += 1
+        text = f"{known[0]}, {known[1]})".encode()
         word, = struct.unpack("<Q", hashlib.blake2b(text,
                                                     digest_size=8).digest())
         return word / 2**63 - 1
