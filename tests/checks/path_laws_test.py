@@ -11,15 +11,14 @@ program follows (shared/proto/path) says the same of programs that are made
 anew."""
 import gzip
 import json
-import os
 import pathlib
 import random
 import re
 import subprocess
 import sys
 
-from common import (LAMINA, ROOT, Checks, Exact, lamina,
-                    sample_and_reference_traces, temporary)
+from common import (LAMINA, Exact, lamina, run_parts,
+                    sample_and_reference_traces, shared, temporary)
 
 NAMES = ("alexnet", "h100-bert-small", "nccl-fields", "mi300-falconsai-vit",
          "ddp-2ranks/rank-0", "vllm-prefilldecode-piecewise/replay",
@@ -211,8 +210,10 @@ def check_oracle(checks, shared):
                         float(error) <= 1)
 
 
-def main():
-    checks = Checks()
+PARTS = "recordings model"
+
+
+def part_recordings(checks):
     with temporary() as folder:
         out = pathlib.Path(folder) / "changed.json"
         for path in sample_and_reference_traces(NAMES):
@@ -231,13 +232,13 @@ def main():
                     checks.true(f"{path.name}, {change.__name__}: {name}: "
                                 f"{'' if same else first}", same)
         check_jitter(checks, out)
-        shared = pathlib.Path(
-            os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))
-        if (shared / "cases-path/truth.json").exists():
-            check_less_recorded(checks, shared, out)
-        if (shared / "proto/path/check.py").exists():
-            check_oracle(checks, shared)
-    checks.finish()
 
 
-main()
+def part_model(checks):
+    with temporary() as folder:
+        check_less_recorded(checks, shared(),
+                            pathlib.Path(folder) / "changed.json")
+    check_oracle(checks, shared())
+
+
+run_parts(PARTS, globals())
