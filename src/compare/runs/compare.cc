@@ -81,7 +81,8 @@ const RowColumns<VerdictRow>& VerdictColumns() {
        {"run_noise_percent", ColumnType::kReal,
         "What recordings of one program differ by, one standard deviation.",
         &VerdictRow::run_noise, Shown::kHidden},
-       {"run_noise_from", ColumnType::kText, "given or assumed.",
+       {"run_noise_from", ColumnType::kText,
+        "given, measured in the store of runs, or assumed.",
         &VerdictRow::run_noise_from, Shown::kHidden}}};
   return columns;
 }
@@ -329,6 +330,11 @@ std::string ClockText(const rules::Catalog& catalog, const Matching& matching) {
 
 // --- the verdict ---
 
+// What a side is, as texts; empty: not known.
+struct Facts {
+  std::string model, device, type, ranks;
+};
+
 class Comparer {
  public:
   Comparer(const PerSide<Side const*>& given, const PerSide<Units>& sides,
@@ -337,12 +343,47 @@ class Comparer {
         contexts_{given[0]->ranks.front(), given[1]->ranks.front()},
         sides_(sides),
         options_(options),
-        matching_(MatchUnits(sides, options)) {}
+        matching_(MatchUnits(sides, options)) {
+    clocks_ = ClockText(contexts_[0]->catalog, matching_);
+    for (const size_t side : {size_t{0}, size_t{1}})
+      facts_[side] = {"", DeviceOf(side), TypeOf(side), RanksOf(*given[side])};
+  }
+
+  Comparer(const PerSide<Side const*>& none, const PerSide<Units>& sides,
+           PerSide<Facts> facts, const Options& options)
+      : given_(none),
+        sides_(sides),
+        options_(options),
+        matching_(MatchUnits(sides, options)),
+        facts_(std::move(facts)) {}
+
+  Compared RunKept(const PerSide<const std::vector<Part>*>& parts) {
+    Compared out = JudgeAll();
+    std::vector<Table> differences;
+    differences.push_back(KeptParts(parts, matching_));
+    SayDifferences(differences, out.result.notes);
+    out.result.tables.push_back(std::move(differences.front()));
+    out.result.tables.push_back(Pairs());
+    return out;
+  }
 
   Result<Compared> Run() {
+    Compared out = JudgeAll();
+    LAMINA_ASSIGN(
+        auto differences,
+        DifferenceTables(*contexts_[0], matching_, options_, out.result.notes));
+    SayDifferences(differences, out.result.notes);
+    for (Table& table : differences)
+      out.result.tables.push_back(std::move(table));
+    out.result.tables.push_back(Pairs());
+    return out;
+  }
+
+ private:
+  // What all comparisons have.
+  Compared JudgeAll() {
     Compared out;
     out.matched = true;
-    clocks_ = ClockText(contexts_[0]->catalog, matching_);
     Check();
     Judge();
     auto& tables = out.result.tables;
@@ -351,17 +392,10 @@ class Comparer {
     tables.push_back(CheckColumns().Make(checks_));
     tables.push_back(LeftOutTable());
     Say(out.result.notes);
-    LAMINA_ASSIGN(
-        auto differences,
-        DifferenceTables(*contexts_[0], matching_, options_, out.result.notes));
-    SayDifferences(differences, out.result.notes);
-    for (Table& table : differences) tables.push_back(std::move(table));
-    tables.push_back(Pairs());
     out.verdict = verdict_;
     return out;
   }
 
- private:
   void AddCheck(std::string_view check, std::string a, std::string b,
                 std::string_view effect, std::string what) {
     const bool known = !a.empty() && !b.empty();
@@ -433,16 +467,21 @@ class Comparer {
       checks_.push_back({"batch", LoadsOf(0), LoadsOf(1), "same", "none", ""});
     }
     if (given_[0]->left_out.size() + given_[1]->left_out.size() > 0) {
-      checks_.push_back({"ranks", RanksOf(*given_[0]), RanksOf(*given_[1]),
-                         "differs", "care",
+      checks_.push_back({"ranks", facts_[0].ranks, facts_[1].ranks, "differs",
+                         "care",
                          "Only ranks that both sides have are compared."});
     } else {
-      AddCheck("ranks", RanksOf(*given_[0]), RanksOf(*given_[1]), "care", "");
+      AddCheck("ranks", facts_[0].ranks, facts_[1].ranks, "care",
+               "The jobs have other ranks.");
     }
-    AddCheck("device", DeviceOf(0), DeviceOf(1),
+    if (contexts_[0] == nullptr) {
+      AddCheck("model", facts_[0].model, facts_[1].model, "stops",
+               "The recordings are of different models.");
+    }
+    AddCheck("device", facts_[0].device, facts_[1].device,
              options_.fail_above ? "stops" : "care",
              "The traces are of different devices.");
-    AddCheck("dtype", TypeOf(0), TypeOf(1), "care",
+    AddCheck("dtype", facts_[0].type, facts_[1].type, "care",
              "Most of the matrix products have another element type.");
     checks_.push_back({"clocks", "", "",
                        clocks_.empty() ? "unknown" : "differs",
@@ -470,7 +509,9 @@ class Comparer {
     if (options_.fail_above) row.threshold = *options_.fail_above * 100;
     row.measure = MeasureName();
     row.run_noise = 100 * RunNoise(options_);
-    row.run_noise_from = options_.run_noise ? "given" : "assumed";
+    row.run_noise_from = !options_.run_noise           ? "assumed"
+                         : options_.run_noise_measured ? "measured"
+                                                       : "given";
     return row;
   }
 
@@ -651,17 +692,22 @@ class Comparer {
     return ClassColumns().Make(rows);
   }
 
+  // A store keeps times from the begin of the trace.
+  static int64_t FromBegin(const Unit& unit) {
+    return unit.start_ns -
+           (unit.context == nullptr ? 0 : unit.context->trace.first_ns);
+  }
+
   Table LeftOutTable() const {
     std::vector<LeftRow> rows;
     for (const LeftOut& left : matching_.left_out) {
-      rows.push_back(
-          {.side = kSides[left.side],
-           .unit = left.unit->number,
-           .phase = PhaseName(left.unit->phase),
-           .reason = left.reason,
-           .start_ns = left.unit->start_ns - left.unit->context->trace.first_ns,
-           .unit_ns = left.unit->unit_ns,
-           .kernels = left.unit->work.size()});
+      rows.push_back({.side = kSides[left.side],
+                      .unit = left.unit->number,
+                      .phase = PhaseName(left.unit->phase),
+                      .reason = left.reason,
+                      .start_ns = FromBegin(*left.unit),
+                      .unit_ns = left.unit->unit_ns,
+                      .kernels = left.unit->events});
     }
     for (const size_t side : {size_t{0}, size_t{1}}) {
       for (const int64_t rank : given_[side]->left_out) {
@@ -771,6 +817,7 @@ class Comparer {
                                "Per unit: " + text + ".",
                                {{"diff_parts", "", "", {}}}));
     }
+    if (tables.size() < 3) return;
     const Table& aligned = tables[2];
     std::map<std::string, size_t> kinds;
     for (size_t r = 0; r < aligned.rows(); ++r) {
@@ -792,10 +839,11 @@ class Comparer {
   }
 
   const PerSide<Side const*>& given_;
-  const PerSide<Context const*> contexts_;  // of the first ranks
+  const PerSide<Context const*> contexts_{};  // of the first ranks
   const PerSide<Units>& sides_;
   const Options& options_;
   const Matching matching_;
+  PerSide<Facts> facts_;
   PerSide<size_t> counts_{};
   std::string clocks_;
   std::vector<CheckRow> checks_;
@@ -813,6 +861,18 @@ std::vector<Schema> Schemas() {
     schemas.push_back(std::move(schema));
   schemas.push_back(PairColumns().schema());
   return schemas;
+}
+
+Compared CompareKept(const KeptSide& a, const KeptSide& b,
+                     const Options& options) {
+  if (a.units.units.empty() || b.units.units.empty()) return {};
+  static const Side kNone;
+  const PerSide<Side const*> none = {&kNone, &kNone};
+  const PerSide<Units> units = {a.units, b.units};
+  PerSide<Facts> facts = {Facts{a.model, a.device, a.type, a.ranks},
+                          Facts{b.model, b.device, b.type, b.ranks}};
+  return Comparer(none, units, std::move(facts), options)
+      .RunKept({&a.parts, &b.parts});
 }
 
 Result<Compared> CompareUnits(const Side& a, const Side& b,

@@ -25,6 +25,7 @@ struct Options {
   // What recordings of one program differ by: one standard deviation as a
   // share of the time. Nothing: 0.5 % are assumed, and said to be.
   std::optional<double> run_noise;
+  bool run_noise_measured = false;  // in a store: else it was given
   // The gate: fails where B takes surely more than this share longer.
   std::optional<double> fail_above;
 };
@@ -48,6 +49,27 @@ struct Side {
   // Numbers of ranks that the other side lacks: they are left out, and said.
   std::vector<int64_t> left_out;
 };
+
+// Time of a unit by half of a layer and family of device work, with "idle" and
+// "overlap"; those of a phase add up to its mean unit.
+struct Part {
+  Phase phase = Phase::kPass;
+  std::string half;  // empty: not known
+  std::string family;
+  double kernels = 0, ns = 0;  // per unit
+};
+
+// A side that a store kept, without its trace.
+struct KeptSide {
+  Units units;
+  std::string model, device, type, ranks;  // empty: not known
+  std::vector<Part> parts;
+};
+
+// The same of two that a store kept: diff_parts has no intervals, and there are
+// no diff_modules and diff_aligned.
+Compared CompareKept(const KeptSide& a, const KeptSide& b,
+                     const Options& options);
 
 // Errors: data files that cannot be used.
 Result<Compared> CompareUnits(const Side& a, const Side& b,

@@ -29,8 +29,8 @@ namespace {
 
 struct PartRow {
   std::string_view phase;
-  std::optional<std::string_view> half;
-  std::string_view family;
+  std::optional<std::string> half;
+  std::string family;
   double kernels_a = 0, kernels_b = 0;
   int64_t a_ns = 0, b_ns = 0, delta_ns = 0;
   std::optional<int64_t> low_ns, high_ns;
@@ -48,7 +48,7 @@ const RowColumns<PartRow>& PartColumns() {
        {"half", ColumnType::kText,
         "attention or feed_forward, by the modules of a layer (data/halves); "
         "outside: of no layer; empty: the trace does not say.",
-        &PartRow::half},
+        [](const PartRow& row) { return Value(row.half); }},
        {"family", ColumnType::kText,
         "Family of device work; idle: the device waited; overlap: work that "
         "ran beside other work, negative.",
@@ -195,32 +195,9 @@ void AddInterval(const PerSide<std::vector<double>>& of_unit, double a_ns,
   row.sure = *row.low_ns > 0 || *row.high_ns < 0;
 }
 
-Table Parts(const std::map<const Context*, Halves>& halves,
-            const Matching& matching, const Options& options) {
-  std::vector<PartRow> rows;
-  for (const MatchedPhase& phase : matching.phases) {
-    using Key = std::pair<std::optional<std::string_view>, std::string_view>;
-    const auto sums =
-        SumUnits<Key>(phase, [&](const Context& context, SliceId s) {
-          return Key(halves.at(&context).Of(s),
-                     context.catalog.family(context.device.family(s)).name);
-        });
-    std::vector<PartRow> own;
-    PerSide<double> kernel{}, busy{}, all{};
-    for (const auto& [key, cell] : sums.cells) {
-      PartRow row{.phase = PhaseName(phase.phase),
-                  .half = key.first,
-                  .family = key.second,
-                  .kernels_a = cell.kernels[0],
-                  .kernels_b = cell.kernels[1],
-                  .a_ns = std::llround(cell.ns[0]),
-                  .b_ns = std::llround(cell.ns[1]),
-                  .delta_ns = std::llround(cell.ns[1] - cell.ns[0])};
-      AddInterval(cell.of_unit, cell.ns[0], options, row);
-      own.push_back(std::move(row));
-      for (const size_t side : {size_t{0}, size_t{1}})
-        kernel[side] += cell.ns[side];
-    }
+// Mean busy and whole time of a unit of each side, with the mix of A.
+struct Spans {
+  explicit Spans(const MatchedPhase& phase) {
     for (const MatchedClass* one : phase.classes) {
       const double weight = WeightOf(phase, *one);
       for (const size_t side : {size_t{0}, size_t{1}}) {
@@ -232,6 +209,38 @@ Table Parts(const std::map<const Context*, Halves>& halves,
         }
       }
     }
+  }
+  PerSide<double> busy{}, all{};
+};
+
+Table Parts(const std::map<const Context*, Halves>& halves,
+            const Matching& matching, const Options& options) {
+  std::vector<PartRow> rows;
+  for (const MatchedPhase& phase : matching.phases) {
+    using Key = std::pair<std::optional<std::string_view>, std::string_view>;
+    const auto sums =
+        SumUnits<Key>(phase, [&](const Context& context, SliceId s) {
+          return Key(halves.at(&context).Of(s),
+                     context.catalog.family(context.device.family(s)).name);
+        });
+    std::vector<PartRow> own;
+    PerSide<double> kernel{};
+    for (const auto& [key, cell] : sums.cells) {
+      PartRow row{.phase = PhaseName(phase.phase),
+                  .half = key.first ? std::optional<std::string>(*key.first)
+                                    : std::nullopt,
+                  .family = std::string(key.second),
+                  .kernels_a = cell.kernels[0],
+                  .kernels_b = cell.kernels[1],
+                  .a_ns = std::llround(cell.ns[0]),
+                  .b_ns = std::llround(cell.ns[1]),
+                  .delta_ns = std::llround(cell.ns[1] - cell.ns[0])};
+      AddInterval(cell.of_unit, cell.ns[0], options, row);
+      own.push_back(std::move(row));
+      for (const size_t side : {size_t{0}, size_t{1}})
+        kernel[side] += cell.ns[side];
+    }
+    const auto& [busy, all] = Spans(phase);
     const auto add = [&](const char* name, double a, double b) {
       own.push_back({.phase = PhaseName(phase.phase),
                      .half = std::nullopt,
@@ -798,10 +807,10 @@ std::vector<Schema> DifferenceSchemas() {
           AlignedColumns().schema()};
 }
 
-Result<std::vector<Table>> DifferenceTables(const Context& any,
-                                            const Matching& matching,
-                                            const Options& options,
-                                            std::vector<Note>& notes) {
+namespace {
+
+Result<std::map<const Context*, Halves>> HalvesOf(const Context& any,
+                                                  const Matching& matching) {
   LAMINA_ASSIGN(const auto files, any.input.data.Load("halves"));
   LAMINA_ASSIGN(const auto rules,
                 rules::ReadPatternTable(files, "rules", "half"));
@@ -810,6 +819,140 @@ Result<std::vector<Table>> DifferenceTables(const Context& any,
     for (const Context* context : side)
       halves.try_emplace(context, *context, rules);
   }
+  return halves;
+}
+
+void AddParts(const std::map<const Context*, Halves>& halves,
+              const MatchedPhase& phase, Account& out) {
+  using Key = std::pair<std::string_view, std::string_view>;
+  const auto sums =
+      SumUnits<Key>(phase, [&](const Context& context, SliceId s) {
+        return Key(halves.at(&context).Of(s).value_or(""),
+                   context.catalog.family(context.device.family(s)).name);
+      });
+  double kernels = 0;
+  for (const auto& [key, cell] : sums.cells) {
+    out.parts.push_back({phase.phase, std::string(key.first),
+                         std::string(key.second), cell.kernels[0], cell.ns[0]});
+    kernels += cell.ns[0];
+  }
+  const Spans spans(phase);
+  out.parts.push_back({phase.phase, "", "overlap", 0, spans.busy[0] - kernels});
+  out.parts.push_back(
+      {phase.phase, "", "idle", 0, spans.all[0] - spans.busy[0]});
+}
+
+void AddModules(const std::map<const Context*, ClassPaths>& places,
+                const MatchedPhase& phase, Account& out) {
+  const auto sums = SumUnits<std::string_view>(
+      phase, [&](const Context& context, SliceId s) -> std::string_view {
+        const tree::NodeId launcher = context.device.launcher(s);
+        if (!launcher.valid()) return "";
+        const auto owner = context.modules.OwnerOf(launcher);
+        if (!owner.path.valid()) return "";
+        return places.at(&context).of[owner.path.value];
+      });
+  for (const auto& [path, cell] : sums.cells) {
+    if (path.empty()) continue;
+    size_t instances = 0;
+    for (const auto& [context, own] : places) {
+      const auto found = own.instances.find(std::string(path));
+      if (found != own.instances.end())
+        instances = std::max(instances, found->second);
+    }
+    out.modules.push_back(
+        {phase.phase, std::string(path), instances, cell.ns[0]});
+  }
+}
+
+void AddKernels(const MatchedPhase& phase, Account& out) {
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
+  const auto sums =
+      SumUnits<Key>(phase, [&](const Context& context, SliceId s) {
+        const tree::NodeId launcher = context.device.launcher(s);
+        const bool of_op =
+            launcher.valid() && context.tree.kind(launcher) == trace::Kind::kOp;
+        return Key(context.trace.Name(s),
+                   of_op ? context.tree.name(launcher) : std::string_view(),
+                   context.catalog.family(context.device.family(s)).name);
+      });
+  const size_t first = out.kernels.size();
+  for (const auto& [key, cell] : sums.cells) {
+    const auto& [name, op, family] = key;
+    out.kernels.push_back({phase.phase, std::string(name), std::string(op),
+                           std::string(family), cell.kernels[0], cell.ns[0]});
+  }
+  std::stable_sort(
+      out.kernels.begin() + static_cast<ptrdiff_t>(first), out.kernels.end(),
+      [](const KernelPart& x, const KernelPart& y) { return x.ns > y.ns; });
+}
+
+}  // namespace
+
+Result<Account> AccountOf(const Context& any, const Matching& one) {
+  LAMINA_ASSIGN(const auto halves, HalvesOf(any, one));
+  std::map<const Context*, ClassPaths> places;
+  for (const auto& [context, of_context] : halves)
+    places.try_emplace(context, *context);
+  Account out;
+  for (const MatchedPhase& phase : one.phases) {
+    AddParts(halves, phase, out);
+    AddModules(places, phase, out);
+    AddKernels(phase, out);
+  }
+  return out;
+}
+
+Table KeptParts(const PerSide<const std::vector<Part>*>& parts,
+                const Matching& matching) {
+  std::vector<PartRow> rows;
+  for (const MatchedPhase& phase : matching.phases) {
+    using Key = std::pair<std::string_view, std::string_view>;
+    std::map<Key, PerSide<Part>> of_phase;
+    PerSide<double> rest = phase.mean_ns;
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      for (const Part& part : *parts[side]) {
+        if (part.phase != phase.phase) continue;
+        of_phase[{part.half, part.family}][side] = part;
+        rest[side] -= part.ns;
+      }
+    }
+    PerSide<Part> others;
+    for (const size_t side : {size_t{0}, size_t{1}})
+      others[side].ns = rest[side];
+    if (std::abs(rest[0]) >= 1 || std::abs(rest[1]) >= 1)
+      of_phase[{"", "rest"}] = others;
+    std::vector<PartRow> own;
+    const double change = phase.mean_ns[1] - phase.mean_ns[0];
+    for (const auto& [key, of_side] : of_phase) {
+      PartRow row{.phase = PhaseName(phase.phase),
+                  .half = key.first.empty()
+                              ? std::nullopt
+                              : std::optional<std::string>(key.first),
+                  .family = std::string(key.second),
+                  .kernels_a = of_side[0].kernels,
+                  .kernels_b = of_side[1].kernels,
+                  .a_ns = std::llround(of_side[0].ns),
+                  .b_ns = std::llround(of_side[1].ns),
+                  .delta_ns = std::llround(of_side[1].ns - of_side[0].ns)};
+      if (std::abs(change) >= 1)
+        row.share = 100 * static_cast<double>(row.delta_ns) / change;
+      own.push_back(std::move(row));
+    }
+    std::stable_sort(own.begin(), own.end(),
+                     [](const PartRow& x, const PartRow& y) {
+                       return std::abs(x.delta_ns) > std::abs(y.delta_ns);
+                     });
+    std::move(own.begin(), own.end(), std::back_inserter(rows));
+  }
+  return PartColumns().Make(rows);
+}
+
+Result<std::vector<Table>> DifferenceTables(const Context& any,
+                                            const Matching& matching,
+                                            const Options& options,
+                                            std::vector<Note>& notes) {
+  LAMINA_ASSIGN(const auto halves, HalvesOf(any, matching));
   std::vector<Table> tables;
   tables.push_back(Parts(halves, matching, options));
   tables.push_back(Modules(matching, options));

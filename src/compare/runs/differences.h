@@ -19,6 +19,31 @@ Result<std::vector<Table>> DifferenceTables(const Context& any,
 
 std::vector<Schema> DifferenceSchemas();
 
+// diff_parts of two that a store kept; `rest` is what their own mixes and that
+// of A differ by.
+Table KeptParts(const PerSide<const std::vector<Part>*>& parts,
+                const Matching& matching);
+
+// What the units of one recording are made of, per unit.
+struct ModulePart {
+  Phase phase = Phase::kPass;
+  std::string path;  // classes from the root
+  size_t instances = 0;
+  double ns = 0;
+};
+struct KernelPart {
+  Phase phase = Phase::kPass;
+  std::string name, op, family;
+  double calls = 0, ns = 0;
+};
+struct Account {
+  std::vector<Part> parts;
+  std::vector<ModulePart> modules;
+  std::vector<KernelPart> kernels;  // of a phase, most time first
+};
+// `one` is what ClassesOf() gave. Errors: data files that cannot be used.
+Result<Account> AccountOf(const Context& any, const Matching& one);
+
 // "bf16": the type with most of the time of matrix products and attention, by
 // the types of their ops, else by the names of their kernels; empty: not known.
 std::string MainType(const std::vector<const Unit*>& units);

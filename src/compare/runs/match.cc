@@ -31,11 +31,11 @@ void LeaveOutEdges(const std::vector<Unit>& units, size_t side,
                    std::vector<LeftOut>& out) {
   std::map<Phase, std::vector<double>> events;
   for (const Unit& unit : units)
-    events[unit.phase].push_back(static_cast<double>(unit.work.size()));
+    events[unit.phase].push_back(static_cast<double>(unit.events));
   for (const Unit* edge : {&units.front(), &units.back()}) {
     const auto& usual = events[edge->phase];
     if (usual.size() <= 2 ||
-        static_cast<double>(edge->work.size()) >= kWholeShare * Median(usual))
+        static_cast<double>(edge->events) >= kWholeShare * Median(usual))
       continue;
     out.push_back({side, edge,
                    edge == &units.front() ? "partial_first" : "partial_last"});
@@ -62,9 +62,20 @@ void LeaveOutWarmup(const UnitList& units, size_t side,
   }
 }
 
-UnitList Kept(const std::vector<Unit>& units, size_t side,
-              std::vector<LeftOut>& out) {
+UnitList Kept(const Units& of_side, size_t side, std::vector<LeftOut>& out) {
+  const std::vector<Unit>& units = of_side.units;
   if (units.empty()) return {};
+  if (of_side.settled) {
+    UnitList kept;
+    for (const Unit& unit : units) {
+      if (unit.left_out.empty()) {
+        kept.push_back(&unit);
+      } else {
+        out.push_back({side, &unit, unit.left_out});
+      }
+    }
+    return kept;
+  }
   std::vector<LeftOut> own;
   LeaveOutEdges(units, side, own);
   std::vector<bool> left(units.size());
@@ -90,69 +101,11 @@ UnitList Kept(const std::vector<Unit>& units, size_t side,
 
 // --- classes ---
 
-std::string NumberOf(const std::optional<int64_t>& n, std::string_view what) {
-  return n ? fmt::format("{} {}", *n, what) : std::string();
-}
-
-// Equal for units that may be compared; empty: the load is not known.
-std::string LoadName(const Unit& unit) {
-  std::vector<std::string> parts;
-  const auto add = [&](std::string text) {
-    if (!text.empty()) parts.push_back(std::move(text));
-  };
-  switch (unit.phase) {
-    case Phase::kTrain:
-    case Phase::kEval:
-      add(NumberOf(unit.tokens, "tokens"));
-      if (unit.optimizer) add("optimizer");
-      if (unit.communication) add("communication");
-      if (parts.empty()) add("step");
-      break;
-    case Phase::kDecode:
-      add(NumberOf(unit.load.generating, "requests"));
-      break;
-    case Phase::kPrefill:
-    case Phase::kMixed:
-      add(NumberOf(unit.load.context_requests, "prompts"));
-      if (unit.load.context_tokens) {
-        const int64_t from = *unit.load.context_tokens / 256 * 256;
-        add(fmt::format("{} to {} tokens", from, from + 255));
-      }
-      if (unit.phase == Phase::kMixed)
-        add(NumberOf(unit.load.generating, "generating"));
-      break;
-    case Phase::kPass:
-      break;
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-// Kernels of a unit by family, for units whose load is not known.
-using FamilyCounts = std::vector<int64_t>;
-FamilyCounts FamiliesOf(const Unit& unit) {
-  const Context& context = *unit.context;
-  FamilyCounts counts(context.catalog.families().size(), 0);
-  for (const SliceId s : unit.work) ++counts[context.device.family(s)];
-  return counts;
-}
-
-std::string KernelsName(const FamilyCounts& counts) {
-  int64_t all = 0;
-  uint64_t hash = 1469598103934665603u;  // FNV-1a
-  for (const int64_t n : counts) {
-    all += n;
-    hash = (hash ^ static_cast<uint64_t>(n)) * 1099511628211u;
-  }
-  return fmt::format("{} kernels, kind {:04x}", all, hash & 0xffff);
-}
-
 std::vector<MatchedClass> FindClasses(const PerSide<UnitList>& kept) {
   std::map<std::pair<Phase, std::string>, PerSide<UnitList>> classes;
   for (const size_t side : {size_t{0}, size_t{1}}) {
     for (const Unit* unit : kept[side]) {
-      std::string name = LoadName(*unit);
-      if (name.empty()) name = KernelsName(FamiliesOf(*unit));
-      classes[{unit->phase, std::move(name)}][side].push_back(unit);
+      classes[{unit->phase, unit->load_name}][side].push_back(unit);
     }
   }
   std::vector<MatchedClass> out;
@@ -370,6 +323,7 @@ void FindPhases(const Times& times, const Options& options, Matching& out) {
     for (const MatchedClass* one : phase.classes) {
       const double weight = WeightOf(phase, *one);
       for (const size_t side : {size_t{0}, size_t{1}}) {
+        if (one->matched[side].empty()) continue;
         phase.mean_ns[side] +=
             weight * MeanOf(one->matched[side], options.measure);
         phase.units[side] += one->matched[side].size();
@@ -410,8 +364,7 @@ bool AreEqual(const PerSide<Units>& sides) {
                       return x.start_ns == y.start_ns &&
                              x.unit_ns == y.unit_ns &&
                              x.kernel_ns == y.kernel_ns &&
-                             x.busy_ns == y.busy_ns &&
-                             x.work.size() == y.work.size();
+                             x.busy_ns == y.busy_ns && x.events == y.events;
                     });
 }
 
@@ -454,11 +407,27 @@ bool Meet(MatchedClass& one, std::vector<LeftOut>& out) {
 
 }  // namespace
 
+Matching ClassesOf(const Units& units, Measure measure) {
+  Matching out;
+  PerSide<UnitList> kept;
+  kept[0] = Kept(units, 0, out.left_out);
+  out.classes = FindClasses(kept);
+  const Times times(kept);
+  for (MatchedClass& one : out.classes) {
+    for (const Unit* unit : one.matched[0])
+      one.share += static_cast<double>(unit->unit_ns) / times.all[0];
+  }
+  Options options;
+  options.measure = measure;
+  FindPhases(times, options, out);
+  return out;
+}
+
 Matching MatchUnits(const PerSide<Units>& sides, const Options& options) {
   Matching out;
   PerSide<UnitList> kept;
   for (const size_t side : {size_t{0}, size_t{1}})
-    kept[side] = Kept(sides[side].units, side, out.left_out);
+    kept[side] = Kept(sides[side], side, out.left_out);
   const Times times(kept);
   const auto looked_at = std::count_if(
       times.of_phase.begin(), times.of_phase.end(), [&](const auto& phase) {

@@ -70,6 +70,9 @@ struct Matching {
 };
 
 Matching MatchUnits(const PerSide<Units>& sides, const Options& options);
+// The classes and phases of one recording, as side A of nothing else; they
+// point into `units`.
+Matching ClassesOf(const Units& units, Measure measure);
 
 // What is 1 % noise between recordings, or given.
 double RunNoise(const Options& options);

@@ -2,6 +2,7 @@
 #include "compare/runs/units.h"
 
 #include <algorithm>
+#include <fmt/core.h>
 #include <re2/re2.h>
 
 #include "analysis/common/cost_view.h"
@@ -34,6 +35,61 @@ std::optional<int64_t> EmbeddedTokens(const Context& context,
     if (tokens) return tokens;
   }
   return std::nullopt;
+}
+
+std::string NumberOf(const std::optional<int64_t>& n, std::string_view what) {
+  return n ? fmt::format("{} {}", *n, what) : std::string();
+}
+
+// Equal for units that may be compared; empty: the load is not known.
+std::string LoadName(const Unit& unit) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string text) {
+    if (!text.empty()) parts.push_back(std::move(text));
+  };
+  switch (unit.phase) {
+    case Phase::kTrain:
+    case Phase::kEval:
+      add(NumberOf(unit.tokens, "tokens"));
+      if (unit.optimizer) add("optimizer");
+      if (unit.communication) add("communication");
+      if (parts.empty()) add("step");
+      break;
+    case Phase::kDecode:
+      add(NumberOf(unit.load.generating, "requests"));
+      break;
+    case Phase::kPrefill:
+    case Phase::kMixed:
+      add(NumberOf(unit.load.context_requests, "prompts"));
+      if (unit.load.context_tokens) {
+        const int64_t from = *unit.load.context_tokens / 256 * 256;
+        add(fmt::format("{} to {} tokens", from, from + 255));
+      }
+      if (unit.phase == Phase::kMixed)
+        add(NumberOf(unit.load.generating, "generating"));
+      break;
+    case Phase::kPass:
+      break;
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Kernels of a unit by family, for units whose load is not known.
+using FamilyCounts = std::vector<int64_t>;
+FamilyCounts FamiliesOf(const Context& context, const Unit& unit) {
+  FamilyCounts counts(context.catalog.families().size(), 0);
+  for (const SliceId s : unit.work) ++counts[context.device.family(s)];
+  return counts;
+}
+
+std::string KernelsName(const FamilyCounts& counts) {
+  int64_t all = 0;
+  uint64_t hash = 1469598103934665603u;  // FNV-1a
+  for (const int64_t n : counts) {
+    all += n;
+    hash = (hash ^ static_cast<uint64_t>(n)) * 1099511628211u;
+  }
+  return fmt::format("{} kernels, kind {:04x}", all, hash & 0xffff);
 }
 
 // Fills what follows from the work of a unit; it must have some.
@@ -71,6 +127,10 @@ void AddWork(const Context& context, std::vector<SliceId> work, Unit& unit) {
   }
   unit.work = std::move(work);
   unit.context = &context;
+  unit.events = unit.work.size();
+  unit.load_name = LoadName(unit);
+  if (unit.load_name.empty())
+    unit.load_name = KernelsName(FamiliesOf(context, unit));
 }
 
 bool IsTraining(const Context& context) {

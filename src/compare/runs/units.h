@@ -27,7 +27,7 @@ std::string_view PhaseName(Phase phase);
 enum class Measure : uint8_t { kUnit, kKernelTime, kBusy };
 
 struct Unit {
-  const Context* context = nullptr;  // of its work
+  const Context* context = nullptr;  // of its work; null: a store kept it
   size_t number = 0;                 // of the side, in order of time, from 0
   Phase phase = Phase::kPass;
   // What the engine says that a pass had to do.
@@ -40,7 +40,13 @@ struct Unit {
   int64_t unit_ns = 0;
   int64_t kernel_ns = 0;      // sum
   int64_t busy_ns = 0;        // union
-  std::vector<SliceId> work;  // by start
+  size_t events = 0;          // of the device
+  std::vector<SliceId> work;  // by start; not of a unit that a store kept
+  // Equal for units that may be compared: "batch 16", or their kernels where
+  // the load is not known.
+  std::string load_name;
+  // Of a unit that a store kept: why it is not compared; empty: it is.
+  std::string left_out;
 
   int64_t Time(Measure measure) const {
     return measure == Measure::kUnit         ? unit_ns
@@ -53,6 +59,8 @@ struct Units {
   std::vector<Unit> units;
   std::string basis;     // "ProfilerStep", "passes of the layers"
   size_t unclaimed = 0;  // device events of no unit
+  // Whether left_out says what is not compared, because not all units are here.
+  bool settled = false;
 };
 
 // The steps of a job of several ranks: those that all ranks have, each by the
