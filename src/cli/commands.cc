@@ -83,6 +83,44 @@ const CommandInfo kGraphCommands[] = {
      questions::DescribeGraphReview},
 };
 
+const CommandInfo kBaselineCommands[] = {
+    {"set", "A run becomes the baseline of a name",
+     "lamina runs baseline set main latest --reason 'release 1.4'",
+     questions::DescribeRunsBaselineSet},
+    {"show", "What a baseline is, and was before",
+     "lamina runs baseline show main", questions::DescribeRunsBaselineShow},
+    {"list", "All baselines, with those of before", "lamina runs baseline list",
+     questions::DescribeRunsBaselineList},
+    {"unset", "A baseline holds no more; its history stays",
+     "lamina runs baseline unset main", questions::DescribeRunsBaselineUnset},
+};
+
+const CommandInfo kRunsCommands[] = {
+    {"add", "Add recordings to the store",
+     "lamina runs add trace.json.gz --tag commit=c02e6f8 --tag config=bf16",
+     questions::DescribeRunsAdd},
+    {"import", "Add every trace of a folder, with a table of tags",
+     "lamina runs import traces/ --tags runs.tsv",
+     questions::DescribeRunsImport},
+    {"list", "The runs of the store", "lamina runs list --where branch=main",
+     questions::DescribeRunsList},
+    {"show", "What is kept of one run", "lamina runs show latest",
+     questions::DescribeRunsShow},
+    {"trend", "Where the program changed, against the noise from run to run",
+     "lamina runs trend --metric decode -o trend.html",
+     questions::DescribeRunsTrend},
+    {"compare", "What changed between two runs, without their traces",
+     "lamina runs compare baseline:main latest --fail-above 3%",
+     questions::DescribeRunsCompare},
+    {"check", "Is the newest run worse than those before?",
+     "lamina runs check --fail-above 2%", questions::DescribeRunsCheck},
+    {"baseline", "Runs with a name, which others are held against",
+     "lamina runs baseline set main latest", nullptr, Output::kDocument,
+     nullptr, nullptr, nullptr, kBaselineCommands},
+    {"prune", "Remove old runs", "lamina runs prune --older 90d --dry-run",
+     questions::DescribeRunsPrune},
+};
+
 }  // namespace
 
 std::span<const CommandInfo> Commands(std::span<const CommandInfo> fronts) {
@@ -112,6 +150,9 @@ std::span<const CommandInfo> Commands(std::span<const CommandInfo> fronts) {
         {"diff", "What changed between two traces, and why",
          "lamina diff before.json.gz after.json.gz --fail-above 3%",
          questions::DescribeDiff},
+        {"runs", "Keep runs: baselines, trends, and a check of the newest",
+         "lamina runs add trace.json.gz", nullptr, Output::kDocument, nullptr,
+         nullptr, nullptr, kRunsCommands},
         {"slice", "A small trace out of a large one",
          "lamina slice trace.json.gz --step 12 -o step12.json.gz",
          questions::DescribeSlice, Output::kOwn},

@@ -134,7 +134,8 @@ bool IsNoScreenTable(const Table& table, bool units) {
                                         table.name()) != std::end(kCloser);
 }
 
-// Whether a folder holds several traces: it may also be one.
+}  // namespace
+
 bool HoldsRanks(const std::string& folder) {
   std::error_code none_there;
   if (!std::filesystem::is_directory(folder, none_there)) return false;
@@ -142,7 +143,6 @@ bool HoldsRanks(const std::string& folder) {
   return files && files->size() > 1;
 }
 
-// Traces of one folder by the numbers of their ranks. Errors: two of one rank.
 Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
     const std::string& folder, const std::vector<std::string>& captures,
     Asker& asker, std::vector<std::string>& inputs) {
@@ -163,6 +163,8 @@ Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
   }
   return ranks;
 }
+
+namespace {
 
 // Two folders with the ranks of a job: a step takes as long as on its slowest
 // rank, of those that both have.
@@ -304,7 +306,8 @@ void AddPage(std::shared_ptr<const analysis::diff::Members> members,
   };
 }
 
-// A share of 1; nothing for an empty text.
+}  // namespace
+
 Result<std::optional<double>> ParsePercent(const char* name, std::string text) {
   if (text.empty()) return std::optional<double>();
   if (text.ends_with('%')) text.pop_back();
@@ -315,6 +318,8 @@ Result<std::optional<double>> ParsePercent(const char* name, std::string text) {
   }
   return std::optional(*percent / 100);
 }
+
+namespace {
 
 // How units are compared; nothing: whole windows are.
 Result<std::optional<runs::Options>> UnitOptions(const DiffParams& options) {

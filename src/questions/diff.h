@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,17 @@ struct DiffParams {
   analysis::diff::Options diff;
   bool findings = false;
 };
+
+// Whether a folder holds several traces: it may also be one.
+bool HoldsRanks(const std::string& folder);
+// Traces of one folder by the numbers of their ranks. Errors: two of one rank.
+Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
+    const std::string& folder, const std::vector<std::string>& captures,
+    Asker& asker, std::vector<std::string>& inputs);
+
+// A share of 1 of "3%" or "3"; nothing for an empty text. `name`: of the
+// parameter, for messages.
+Result<std::optional<double>> ParsePercent(const char* name, std::string text);
 
 Result<Answer> AskDiff(const DiffParams& options, Asker& asker);
 
