@@ -95,6 +95,17 @@ const CommandInfo kBaselineCommands[] = {
      "lamina runs baseline unset main", questions::DescribeRunsBaselineUnset},
 };
 
+Run AddJudge(questions::Description& args, Common& common) {
+  const auto judge = questions::DescribeRunsJudge(args, common.asker);
+  common.AddTo(args);
+  return [judge, &args, &common]() -> Result<int> {
+    auto judged = judge();
+    if (!judged) return Fail(WithNames(judged.error(), args.Options()));
+    LAMINA_TRY(Write(judged->document, common));
+    return judged->status;
+  };
+}
+
 const CommandInfo kRunsCommands[] = {
     {"add", "Add recordings to the store",
      "lamina runs add trace.json.gz --tag commit=c02e6f8 --tag config=bf16",
@@ -114,6 +125,10 @@ const CommandInfo kRunsCommands[] = {
      questions::DescribeRunsCompare},
     {"check", "Is the newest run worse than those before?",
      "lamina runs check --fail-above 2%", questions::DescribeRunsCheck},
+    {"judge", "Record until it is sure whether this is slower than a run",
+     "git bisect run lamina runs judge --for-git-bisect --against "
+     "baseline:main -- ./profile.sh",
+     nullptr, Output::kDocument, nullptr, nullptr, &AddJudge},
     {"baseline", "Runs with a name, which others are held against",
      "lamina runs baseline set main latest", nullptr, Output::kDocument,
      nullptr, nullptr, nullptr, kBaselineCommands},

@@ -38,6 +38,13 @@ Body DescribeRunsBaselineUnset(Description& args, Asker& asker);
 Body DescribeRunsCheck(Description& args, Asker& asker);
 Body DescribeRunsCompare(Description& args, Asker& asker);
 Body DescribeRunsImport(Description& args, Asker& asker);
+// Ends with a status of its own, as `git bisect run` wants it.
+struct Judgement {
+  Document document;
+  int status = 0;
+};
+std::function<Result<Judgement>()> DescribeRunsJudge(Description& args,
+                                                     Asker& asker);
 Body DescribeRunsList(Description& args, Asker& asker);
 Body DescribeRunsPrune(Description& args, Asker& asker);
 Body DescribeRunsShow(Description& args, Asker& asker);

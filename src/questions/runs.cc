@@ -4,6 +4,8 @@
 // it. A run is read and computed before the store is opened, so that others
 // wait for no more than one short transaction.
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fmt/core.h>
 #include <fnmatch.h>
@@ -12,10 +14,13 @@
 #include <set>
 #include <sstream>
 
+#include "base/child_process.h"
 #include "base/counted.h"
 #include "base/csv_rows.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/exit_status.h"
+#include "base/leftovers.h"
 #include "base/text.h"
 #include "compare/runs/compare.h"
 #include "engine/find_traces.h"
@@ -730,6 +735,122 @@ Result<Answer> AskCompare(const CompareParams& options, Asker& asker) {
   return answer;
 }
 
+// --- judge ---
+
+struct JudgeParams {
+  std::vector<std::string> command, tags;
+  std::string store, against, metric = "unit", fail_above = "2%";
+  uint32_t repeat = 5, limit_s = 3600;
+  bool for_git_bisect = false;
+};
+
+// What git bisect run takes for "cannot be told".
+constexpr int kSkip = 125;
+
+// Runs the command once and adds what it recorded. Errors: it failed, or wrote
+// no trace.
+Result<Run> Record(const JudgeParams& options, const Tags& tags, Store& store,
+                   Asker& asker) {
+  LAMINA_ASSIGN(const Leftover folder, MakeTemporaryFolder());
+  const std::string& name = options.command.front();
+  std::vector<std::string> words = options.command;
+  if (!Contains(name, "/")) {
+    const auto program = FindProgram(name);
+    if (!program) return Fail(InputError(name, "there is no such program"));
+    words.front() = *program;
+  }
+  setenv("LAMINA_OUT", folder.path().c_str(), 1);
+  LAMINA_ASSIGN(const ChildResult ended,
+                RunChild(words, "", std::chrono::seconds(options.limit_s)));
+  if (ended.timed_out || ended.exit_status != 0) {
+    constexpr size_t kShown = 400;
+    const std::string& said = ended.err.empty() ? ended.out : ended.err;
+    return Fail(InputError(
+        name,
+        ended.timed_out ? fmt::format("took more than {} s", options.limit_s)
+        : ended.exit_status < 0
+            ? std::string("was ended by a signal")
+            : fmt::format("ended with status {}", ended.exit_status),
+        said.substr(said.size() - std::min(said.size(), kShown))));
+  }
+  const auto traces = engine::FindTraces({folder.path()});
+  if (!traces || traces->empty()) {
+    return Fail(InputError(name, "wrote no trace",
+                           "it must write into the folder of $LAMINA_OUT"));
+  }
+  NewRun run;
+  run.path = traces->size() == 1 ? traces->front() : folder.path();
+  run.name = runstore::NameOf(traces->front());
+  run.recorded_ns = runstore::NowNs();
+  run.tags = tags;
+  AddedRow row;
+  LAMINA_TRY(AddRun(run, false, store, asker, row));
+  return store.Find(*row.run);
+}
+
+// With those of its commit that are in the store already.
+Result<std::vector<Run>> OfCommit(Store& store, const Run& run,
+                                  const Run& against) {
+  std::vector<Run> out;
+  const auto commit = run.tags.find("commit");
+  if (commit != run.tags.end()) {
+    LAMINA_ASSIGN(out, store.Runs({{"commit", commit->second}}));
+    std::erase_if(out, [&](const Run& other) {
+      return other.key != run.key || other.id == against.id ||
+             other.id == run.id;
+    });
+  }
+  out.push_back(run);
+  return out;
+}
+
+Result<Judgement> AskJudge(const JudgeParams& options, Asker& asker) {
+  LAMINA_ASSIGN(const auto limit,
+                ParsePercent("⟨fail_above⟩", options.fail_above));
+  const std::set<std::string> metrics = {"unit",   "kernel", "busy",
+                                         "train",  "eval",   "prefill",
+                                         "decode", "mixed",  "pass"};
+  if (!metrics.contains(options.metric)) {
+    return Fail(UsageError(
+        "⟨metric⟩: '" + options.metric + "' is not compared by units",
+        "unit, kernel, busy, or a phase"));
+  }
+  LAMINA_ASSIGN(const auto pairs, ParsePairs("⟨tag⟩", options.tags));
+  Tags tags(pairs.begin(), pairs.end());
+  tags.merge(runstore::CommitTags("./trace"));
+  LAMINA_ASSIGN(Store store, OpenStore(options.store, Store::Mode::kExisting));
+  LAMINA_ASSIGN(const Run against, store.Find(options.against));
+  Judgement out;
+  out.document = NewDocument("runs judge", store.path());
+  for (uint32_t i = 0; i < options.repeat; ++i) {
+    const Result<Run> run = Record(options, tags, store, asker);
+    if (!run) {
+      if (!options.for_git_bisect || run.error().kind == ErrorKind::kUsage)
+        return Fail(run.error());
+      out.document.result = {};
+      out.document.result.notes.push_back(
+          MakeNote(Severity::kWarning, "not_recorded", run.error().ToString()));
+      out.status = kSkip;
+      return out;
+    }
+    LAMINA_ASSIGN(const auto recordings, OfCommit(store, *run, against));
+    LAMINA_ASSIGN(runstore::Checked judged,
+                  runstore::Judge(store, against, recordings, options.metric,
+                                  limit.value_or(0.02)));
+    out.document.result = std::move(judged.result);
+    out.status =
+        judged.verdict == runs::Verdict::kFail ? kCheckFailed
+        : judged.verdict == runs::Verdict::kPass || !options.for_git_bisect
+            ? kFine
+            : kSkip;
+    if (judged.verdict != runs::Verdict::kUnknown) break;
+  }
+  FitScreen({"diff_verdict", "diff_units", "diff_left_out", "diff_pairs",
+             "diff_comparable"},
+            asker, out.document.result);
+  return out;
+}
+
 // --- baselines and prune ---
 
 struct BaselineParams {
@@ -977,6 +1098,37 @@ Body DescribeRunsCheck(Description& args, Asker& asker) {
       .OneOf({"pass", "fail"})
       .ShowDefault();
   return [options, &asker] { return AskCheck(*options, asker); };
+}
+
+std::function<Result<Judgement>()> DescribeRunsJudge(Description& args,
+                                                     Asker& asker) {
+  auto options = std::make_shared<JudgeParams>();
+  args.Add("command", options->command,
+           "What records a trace into the folder of $LAMINA_OUT, behind --")
+      .Required();
+  AddStoreTo(args, options->store);
+  args.Add("--against", options->against,
+           "The run that it is held against, as baseline:main")
+      .Required();
+  args.Add("--metric", options->metric,
+           "What is compared: unit, kernel, busy, or a phase (decode ...)")
+      .ShowDefault();
+  args.Add("--fail-above", options->fail_above,
+           "Exit with 1 when a unit surely takes more than this share longer")
+      .ShowDefault();
+  args.Add("--repeat", options->repeat,
+           "Recordings at most, until the verdict is sure")
+      .Whole(1, 1000)
+      .ShowDefault();
+  args.Add("--time-limit", options->limit_s, "Seconds of one recording")
+      .Whole(1, 1'000'000)
+      .ShowDefault();
+  args.Add("--tag", options->tags, "A tag of the recordings; may be repeated")
+      .OneWord()
+      .ValueName("NAME=VALUE");
+  args.Flag("--for-git-bisect", options->for_git_bisect,
+            "Exit with 125 where it cannot be told, or the command fails");
+  return [options, &asker] { return AskJudge(*options, asker); };
 }
 
 Body DescribeRunsBaselineSet(Description& args, Asker&) {

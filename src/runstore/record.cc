@@ -366,12 +366,14 @@ Result<Record> RecordOf(const std::vector<const Context*>& ranks) {
     LAMINA_ASSIGN(Units units, runs::FindUnits(*rank, true, true));
     of_rank.push_back(std::move(units));
   }
-  const Units units = runs::SlowestRanks(std::move(of_rank));
+  Units units = runs::SlowestRanks(std::move(of_rank));
   if (units.units.empty()) {
-    return Fail(InputError(
-        info.file, "has no steps and no passes, which runs are compared by",
-        "mark steps when it is recorded (ProfilerStep, a range per step)"));
+    of_rank.clear();
+    for (const Context* rank : ranks) of_rank.push_back(runs::WindowOf(*rank));
+    units = runs::SlowestRanks(std::move(of_rank));
   }
+  if (units.units.empty())
+    return Fail(InputError(info.file, "has no device work"));
   const runs::Matching matching = runs::ClassesOf(units, runs::Measure::kUnit);
   if (matching.classes.empty()) {
     return Fail(InputError(info.file, "has no whole step or pass",

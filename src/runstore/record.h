@@ -64,8 +64,9 @@ std::string NameOf(const std::string& path);
 // as files (no program runs), and of the variables that CI services set.
 Tags CommitTags(const std::string& path);
 
-// Of the ranks of one run. Leaves content, name, source, bytes, tags, key.
-// Errors: there are no units in it; data files that cannot be used.
+// Of the ranks of one run; where there are no steps and no passes, all device
+// work is one unit. Leaves content, name, source, bytes, tags, key. Errors: it
+// has no device work, or no whole unit; data files that cannot be used.
 Result<Record> RecordOf(const std::vector<const runs::Context*>& ranks);
 
 // The key of a record with its tags.

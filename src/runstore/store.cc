@@ -99,6 +99,10 @@ Error ErrorOf(const std::string& path, sqlite3* database) {
                         "take a copy of it that was made before");
     case SQLITE_FULL:
       return InputError(path, "cannot grow: the disk is full");
+    case SQLITE_IOERR:
+      return InputError(path,
+                        "cannot be read or written: the disk is full, or "
+                        "fails");
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return InputError(path, "cannot be written");

@@ -370,7 +370,7 @@ std::string SeriesText(const Series& series, const SeriesModel& model,
       // The newest first: it is the one to act on.
       for (size_t k = changes.size(); k-- > 0;) {
         text += ChangeText(changes[k], *series.runs[changes[k].index]);
-        if (k > 0) text += "; before, it ";
+        if (k > 0) text += "; earlier: ";
       }
       break;
   }
@@ -591,12 +591,12 @@ class Checker {
     if (!model_.changes.empty() &&
         model_.changes.back().index + options_.window >= n) {
       const size_t k = model_.changes.size() - 1;
-      const size_t at = model_.changes[k].index;
-      const Judged changed =
-          Compare(at, k == 0 ? 0 : model_.changes[k - 1].index);
+      const size_t before = k == 0 ? 0 : model_.changes[k - 1].index;
+      const size_t at = FirstOf(model_.changes[k].index, before);
       // What is newer than the change may have changed again.
-      const Judged tail = JudgeTail(at);
-      return tail.newest > 0 ? tail : changed;
+      const Judged tail =
+          JudgeTail(at == model_.changes[k].index ? at : before);
+      return tail.newest > 0 ? tail : Compare(at, before);
     }
     const size_t from =
         model_.changes.empty() ? 0 : model_.changes.back().index;
@@ -622,6 +622,19 @@ class Checker {
   size_t Half(size_t from) const {
     return std::max<size_t>(
         1, std::min(options_.window, (values_.size() - from) / 2));
+  }
+
+  // The first run behind a change. The model knows no segment below 3 runs: of
+  // one that short the first may still be as those before.
+  size_t FirstOf(size_t at, size_t from) const {
+    if (values_.size() - at > runs::kShortestSegment) return at;
+    const auto before = Before(at, from);
+    const double old = runs::Median({before.begin(), before.end()});
+    const double last = values_.back();
+    while (at + 1 < values_.size() &&
+           std::abs(values_[at] - old) < std::abs(values_[at] - last))
+      ++at;
+    return at;
   }
 
   std::span<const double> Before(size_t at, size_t from) const {
@@ -726,45 +739,17 @@ std::string CheckText(const VerdictRow& row) {
                     row.reason, row.change.value_or(0), range(), row.threshold);
 }
 
-// The newest run held against one other: by their units.
-Status CheckAgainst(Store& store, const std::vector<Run>& all,
-                    const CheckOptions& options, Checked& out) {
-  const Run& newest = all.back();
-  LAMINA_ASSIGN(const runs::KeptSide a, store.SideOf(*options.against));
-  LAMINA_ASSIGN(const runs::KeptSide b, store.SideOf(newest));
-  runs::Options compare;
-  compare.fail_above = options.fail_above;
-  LAMINA_ASSIGN(compare.run_noise, MeasuredNoise(store, *options.against));
-  compare.run_noise_measured = compare.run_noise.has_value();
-  runs::Compared compared = runs::CompareKept(a, b, compare);
-  out.verdict = compared.verdict;
-  out.result = std::move(compared.result);
-  const Table* const verdict = out.result.Find("diff_verdict");
-  std::vector<VerdictRow> rows;
-  for (size_t r = 0; verdict != nullptr && r < verdict->rows(); ++r) {
-    const auto real = [&](const char* column) {
-      const Value value = verdict->At(r, column);
-      return value.null() ? std::nullopt : std::optional(value.real());
-    };
-    const std::string_view scope = verdict->At(r, "scope").text();
-    rows.push_back({.metric = scope == "all" ? "unit" : scope,
-                    .verdict = verdict->At(r, "verdict").text(),
-                    .reason = verdict->At(r, "reason").text(),
-                    .run = newest.name,
-                    .since = newest.name,
-                    .commit = TagOf(newest, "commit"),
-                    .runs = 2,
-                    .newest = 1,
-                    .before = 1,
-                    .change = real("change_percent"),
-                    .low = real("low_percent"),
-                    .high = real("high_percent"),
-                    .noise = real("run_noise_percent"),
-                    .threshold = 100 * options.fail_above});
+// Several recordings of one program as one side: all their units.
+Result<runs::KeptSide> JoinedSide(Store& store, const std::vector<Run>& runs) {
+  LAMINA_ASSIGN(runs::KeptSide out, store.SideOf(runs.front()));
+  for (size_t i = 1; i < runs.size(); ++i) {
+    LAMINA_ASSIGN(runs::KeptSide other, store.SideOf(runs[i]));
+    for (runs::Unit& unit : other.units.units) {
+      unit.number = out.units.units.size();
+      out.units.units.push_back(std::move(unit));
+    }
   }
-  Table table = VerdictColumns().Make(rows);
-  out.result.tables.insert(out.result.tables.begin(), std::move(table));
-  return {};
+  return out;
 }
 
 }  // namespace
@@ -779,13 +764,70 @@ Result<std::optional<double>> MeasuredNoise(Store& store, const Run& run) {
   return std::nullopt;
 }
 
+Result<Checked> Judge(Store& store, const Run& against,
+                      const std::vector<Run>& recordings,
+                      const std::string& metric, double fail_above) {
+  runs::Options options;
+  options.fail_above = fail_above;
+  if (metric == "kernel") options.measure = runs::Measure::kKernelTime;
+  if (metric == "busy") options.measure = runs::Measure::kBusy;
+  LAMINA_ASSIGN(const auto noise, MeasuredNoise(store, against));
+  options.run_noise_measured = noise.has_value();
+  // An interval holds the noise of one recording on either side; here several
+  // share that of theirs.
+  const auto count = static_cast<double>(recordings.size());
+  if (noise || recordings.size() > 1) {
+    constexpr double kAssumed = 0.005;
+    options.run_noise =
+        noise.value_or(kAssumed) * std::sqrt((1 + 1 / count) / 2);
+  }
+  LAMINA_ASSIGN(const runs::KeptSide a, store.SideOf(against));
+  LAMINA_ASSIGN(const runs::KeptSide b, JoinedSide(store, recordings));
+  Checked out;
+  runs::Compared compared = runs::CompareKept(a, b, options);
+  out.verdict = compared.verdict;
+  out.result = std::move(compared.result);
+  const Run& newest = recordings.back();
+  const Table* const verdict = out.result.Find("diff_verdict");
+  std::vector<VerdictRow> rows;
+  for (size_t r = 0; verdict != nullptr && r < verdict->rows(); ++r) {
+    const auto real = [&](const char* column) {
+      const Value value = verdict->At(r, column);
+      return value.null() ? std::nullopt : std::optional(value.real());
+    };
+    const std::string_view scope = verdict->At(r, "scope").text();
+    rows.push_back({.metric = scope == "all" ? "unit" : scope,
+                    .verdict = verdict->At(r, "verdict").text(),
+                    .reason = verdict->At(r, "reason").text(),
+                    .run = newest.name,
+                    .since = recordings.front().name,
+                    .commit = TagOf(newest, "commit"),
+                    .runs = recordings.size() + 1,
+                    .newest = recordings.size(),
+                    .before = 1,
+                    .change = real("change_percent"),
+                    .low = real("low_percent"),
+                    .high = real("high_percent"),
+                    .noise = real("run_noise_percent"),
+                    .threshold = 100 * fail_above});
+    if (scope == metric) {
+      out.verdict = rows.back().verdict == "fail"   ? Verdict::kFail
+                    : rows.back().verdict == "pass" ? Verdict::kPass
+                                                    : Verdict::kUnknown;
+    }
+  }
+  Table table = VerdictColumns().Make(rows);
+  out.result.tables.insert(out.result.tables.begin(), std::move(table));
+  return out;
+}
+
 Result<Checked> Check(Store& store, const std::vector<Run>& all,
                       const CheckOptions& options) {
   Checked out;
   const Run& newest = all.back();
   if (options.against != nullptr) {
-    LAMINA_TRY(CheckAgainst(store, all, options, out));
-    return out;
+    return Judge(store, *options.against, {newest}, options.metric,
+                 options.fail_above);
   }
   std::vector<Run> of_key;
   for (const Run& run : all) {

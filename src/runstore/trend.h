@@ -58,6 +58,13 @@ struct Checked {
 Result<Checked> Check(Store& store, const std::vector<Run>& runs,
                       const CheckOptions& options);
 
+// Recordings of one program against one run, by their units: a joint interval.
+// `metric`: unit (or empty), kernel, busy, or a phase. runs_verdict, and the
+// tables of a comparison.
+Result<Checked> Judge(Store& store, const Run& against,
+                      const std::vector<Run>& recordings,
+                      const std::string& metric, double fail_above);
+
 // One standard deviation of a logarithm of what recordings of the program of
 // `run` differ by, by the others of its key; nothing below 5.
 Result<std::optional<double>> MeasuredNoise(Store& store, const Run& run);

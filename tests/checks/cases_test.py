@@ -8,8 +8,8 @@
   with other costs, laws of the path, and small traces with answers in closed
   form. Where dependence is recorded the answers are within 5 points of the
   truth, elsewhere their ranges hold it.
-* cases-compare: pairs of traces with a planted change, or with none; those of
-  lamina diff on two traces."""
+* cases-compare: pairs of traces with a planted change, or with none, for lamina
+  diff; series of 30 runs with a step, a drift or noise alone, for lamina runs."""
 import os
 import pathlib
 import subprocess
@@ -22,7 +22,7 @@ RUNS = (
      "T22 T23"),
     ("score_path_cases.py", "cases-path", ""),
     ("run_compare_cases.py", "cases-compare", "clocks-drop graph-replays "
-     "real-cut-copy serve-other-mix train- ranks-subset"),
+     "real-cut-copy serve-other-mix train- ranks-subset series-"),
 )
 
 shared = pathlib.Path(os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))

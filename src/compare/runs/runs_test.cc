@@ -3,11 +3,13 @@
 // Statistics against slow references, and what units are compared.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
 
 #include "compare/runs/match.h"
+#include "compare/runs/series.h"
 #include "compare/runs/statistics.h"
 #include "compare/runs/units.h"
 
@@ -186,6 +188,133 @@ TEST(Match, OfVeryManyDecodesSomeOfEveryContextArePaired) {
   EXPECT_EQ(matching.left_out.size(), 2 * (kCount - kPaired));
   EXPECT_EQ(matching.left_out.front().reason, "sample");
   EXPECT_NEAR(one.change.estimate, std::log(41.0 / 40.0), 0.001);
+}
+
+// The best of all ways to place up to `most` changes, each tried, by the cost
+// that series.h says.
+std::vector<size_t> BestOfAll(const std::vector<double>& v, size_t most) {
+  const auto n = static_cast<double>(v.size());
+  const double floor =
+      n * std::pow(0.5 * *SeriesNoise(std::span<const double>(v)), 2);
+  const auto residuals = [&](const std::vector<size_t>& places) {
+    double sum = 0;
+    size_t begin = 0;
+    std::vector<size_t> ends = places;
+    ends.push_back(v.size());
+    for (const size_t end : ends) {
+      double mean = 0;
+      for (size_t i = begin; i < end; ++i)
+        mean += v[i] / static_cast<double>(end - begin);
+      for (size_t i = begin; i < end; ++i) sum += std::pow(v[i] - mean, 2);
+      begin = end;
+    }
+    return sum;
+  };
+  std::vector<size_t> best, now;
+  double least = n * std::log(std::max(residuals({}), floor) / n);
+  const std::function<void(size_t)> place = [&](size_t from) {
+    for (size_t i = from; i + 3 <= v.size(); ++i) {
+      now.push_back(i);
+      const double own = n * std::log(std::max(residuals(now), floor) / n) +
+                         15 * static_cast<double>(now.size());
+      if (own < least - 1e-9) {
+        least = own;
+        best = now;
+      }
+      if (now.size() < most) place(i + 3);
+      now.pop_back();
+    }
+  };
+  place(3);
+  return best;
+}
+
+std::vector<double> NoisySeries(size_t count, uint32_t seed,
+                                const std::function<double(size_t)>& factor) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> noise(0, 0.01);
+  std::vector<double> out;
+  for (size_t i = 0; i < count; ++i)
+    out.push_back(1e6 * factor(i) * std::exp(noise(random)));
+  return out;
+}
+
+TEST(Series, ChangesAreTheBestOfAllPlaces) {
+  size_t with_changes = 0;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const auto times = NoisySeries(20, seed, [&](size_t i) {
+      return i >= 6 && i < 6 + 4 + seed % 8 ? 1 + 0.01 * (seed % 10) : 1.0;
+    });
+    std::vector<double> logs;
+    for (const double time : times) logs.push_back(std::log(time));
+    const SeriesModel model = FindChanges(times, 0);
+    // The reference knows neither slopes nor single runs.
+    if (model.kind == SeriesKind::kDrift || !model.single.empty()) continue;
+    std::vector<size_t> places;
+    for (const SeriesChange& change : model.changes)
+      places.push_back(change.index);
+    EXPECT_EQ(places, BestOfAll(logs, 4)) << seed;
+    with_changes += !places.empty();
+  }
+  EXPECT_GT(with_changes, 15u);
+}
+
+TEST(Series, NoiseIsNoChangeAndChangesAreFoundWhereTheyAre) {
+  size_t false_alarms = 0, found = 0, near = 0, drifts = 0;
+  constexpr uint32_t kSeeds = 400;
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    const size_t count = 12 + seed % 49;
+    false_alarms +=
+        FindChanges(NoisySeries(count, seed, [](size_t) { return 1.0; }), 0.01)
+            .kind != SeriesKind::kNone;
+    const size_t at = 8 + seed % 13;
+    const SeriesModel step =
+        FindChanges(NoisySeries(30, seed + 1000,
+                                [&](size_t i) { return i >= at ? 1.04 : 1.0; }),
+                    0.01);
+    found += step.kind == SeriesKind::kStep;
+    near += step.changes.size() == 1 && step.changes[0].index + 1 >= at &&
+            step.changes[0].index <= at + 1;
+    drifts += FindChanges(
+                  NoisySeries(40, seed + 5000,
+                              [](size_t i) {
+                                return std::exp(0.003 * static_cast<double>(i));
+                              }),
+                  0.01)
+                  .kind == SeriesKind::kDrift;
+  }
+  EXPECT_LE(false_alarms, kSeeds / 50);
+  EXPECT_GE(found, kSeeds * 97 / 100);
+  EXPECT_GE(near, kSeeds * 95 / 100);
+  EXPECT_GE(drifts, kSeeds * 90 / 100);
+}
+
+TEST(Series, OfVeryManyRunsTheNewestChangeIsFound) {
+  // A rise that was mended, long ago, and one of the last 5 runs.
+  constexpr size_t kCount = 10'000;
+  const auto times = NoisySeries(kCount, 3, [](size_t i) {
+    return (i >= 4'321 && i < 4'361) || i + 5 >= kCount ? 1.06 : 1.0;
+  });
+  const SeriesModel model = FindChanges(times, 0.01);
+  std::vector<size_t> places;
+  for (const SeriesChange& change : model.changes)
+    places.push_back(change.index);
+  EXPECT_EQ(places, (std::vector<size_t>{4'321, 4'361, kCount - 5}));
+  EXPECT_NEAR(*model.noise, 0.01, 0.001);
+}
+
+TEST(Series, OneRunAloneIsNoChange) {
+  size_t none = 0;
+  constexpr uint32_t kSeeds = 100;
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    auto times = NoisySeries(20, seed, [](size_t) { return 1.0; });
+    times[11] *= 1.3;
+    const SeriesModel model = FindChanges(times, 0.01);
+    EXPECT_TRUE(std::count(model.single.begin(), model.single.end(), 11));
+    EXPECT_LT(*model.noise, 0.02);
+    none += model.kind == SeriesKind::kNone;
+  }
+  EXPECT_GE(none, kSeeds * 97 / 100);
 }
 
 }  // namespace

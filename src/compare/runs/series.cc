@@ -249,9 +249,9 @@ SeriesModel FindChanges(std::span<const double> times, double min_effect) {
   if (n < kFewestRuns) return out;
   const auto count = static_cast<double>(n);
   const std::vector<double> v = PullBack(logs, *out.noise, out.single);
+  out.noise = SeriesNoise(v);
   // Rounded times of one value are no sign of anything.
-  const double floor =
-      count * std::pow(0.5 * SeriesNoise(v).value_or(*out.noise), 2);
+  const double floor = count * std::pow(0.5 * *out.noise, 2);
   // More runs have more places by chance.
   const double penalty = kPenalty + 2 * std::log(std::max(1.0, count / 60));
   const auto cost = [&](double residuals, double changes) {

@@ -234,6 +234,19 @@ std::string_view PhaseName(Phase phase) {
   return kNames[static_cast<size_t>(phase)];
 }
 
+Units WindowOf(const Context& context) {
+  Units out;
+  out.basis = "window";
+  const auto slices = context.trace.device_slices();
+  std::vector<SliceId> work(slices.begin(), slices.end());
+  if (work.empty()) return out;
+  Unit unit;
+  AddWork(context, std::move(work), unit);
+  unit.load_name = "window";
+  out.units.push_back(std::move(unit));
+  return out;
+}
+
 Result<Units> FindUnits(const Context& context, bool steps, bool passes) {
   if (steps && context.steps.steps().size() >= 2) {
     Units units = UnitsOfSteps(context);

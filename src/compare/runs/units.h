@@ -73,4 +73,8 @@ Units SlowestRanks(std::vector<Units> ranks);
 // Errors: data files that cannot be used.
 Result<Units> FindUnits(const Context& context, bool steps, bool passes);
 
+// All device work of a trace as one unit, for what has no repetition; nothing
+// where there is none.
+Units WindowOf(const Context& context);
+
 }  // namespace lamina::runs
