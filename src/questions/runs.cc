@@ -177,8 +177,11 @@ Result<bool> AddRun(const NewRun& given, bool git, Store& store, Asker& asker,
     }
     LAMINA_ASSIGN(record, runstore::RecordOf(contexts));
   }
-  for (const std::string& file : files)
-    record.bytes += std::filesystem::file_size(file);
+  for (const std::string& file : files) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file, error);
+    if (!error) record.bytes += size;
+  }
   std::vector<std::string> content = files;
   content.insert(content.end(), asker.captures.begin(), asker.captures.end());
   LAMINA_ASSIGN(record.content, runstore::ContentOf(content));
@@ -372,6 +375,10 @@ Result<Answer> AskAdd(const AddParams& options, Asker& asker) {
   LAMINA_ASSIGN(const auto tags, ParsePairs("⟨tag⟩", options.tags));
   std::vector<NewRun> runs;
   for (const std::string& argument : options.traces) {
+    if (argument == "-") {
+      return Fail(UsageError("a run is not read from standard input (-)",
+                             "its bytes say later whether it is the same"));
+    }
     std::error_code none_there;
     std::vector<std::string> paths = {argument};
     // A folder is one run; a pattern is many.

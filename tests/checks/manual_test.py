@@ -22,6 +22,14 @@ def commands_of(help_text):
         if len(part) > 1 else []
 
 
+def all_commands(words):
+    """The command of these words, and all below it."""
+    found = [words]
+    for name in commands_of(lamina(*words, "--help").stdout):
+        found += all_commands([*words, name])
+    return found
+
+
 def complete(script, words):
     """What bash offers behind the words."""
     quoted = " ".join(f"'{w}'" for w in words)
@@ -52,10 +60,7 @@ def main():
         script = folder / "share/bash-completion/completions/lamina"
         zsh = folder / "share/zsh/site-functions/_lamina"
         fish = folder / "share/fish/vendor_completions.d/lamina.fish"
-        commands = [[]] + [[c] for c in
-                           commands_of(lamina("--help").stdout)]
-        commands += [["graph", c] for c in
-                     commands_of(lamina("graph", "--help").stdout)]
+        commands = all_commands([])
         checks.true("commands are found", len(commands) > 20)
         checks.equal("a page for each command", len(pages), len(commands))
         for command in commands:
