@@ -312,6 +312,22 @@ void FillGroup(const Trace& trace, const trace::CollectiveArgs& args,
   group.size = args.group_size;
 }
 
+// Of a group of two, "[3, 7]", the other rank than `rank`; else kNoInt.
+int64_t OtherOfTwo(std::string_view ranks, int64_t rank) {
+  std::vector<int64_t> all;
+  for (size_t i = 0; i < ranks.size() && all.size() < 3;) {
+    const size_t begin = i;
+    while (i < ranks.size() && ranks[i] >= '0' && ranks[i] <= '9') ++i;
+    if (i == begin) {
+      ++i;
+    } else if (const auto number = ParseInt(ranks.substr(begin, i - begin))) {
+      all.push_back(*number);
+    }
+  }
+  if (all.size() != 2 || (all[0] != rank && all[1] != rank)) return kNoInt;
+  return all[0] == rank ? all[1] : all[0];
+}
+
 void FillArgs(const Trace& trace, const trace::CollectiveArgs& args,
               int64_t rank, Texts& texts, Call& call) {
   call.dtype = texts(trace.Text(args.dtype));
@@ -326,8 +342,14 @@ void FillArgs(const Trace& trace, const trace::CollectiveArgs& args,
   const std::string_view name = trace.Text(args.name);
   call.source = args.src_rank;
   call.destination = args.dst_rank;
-  if (name.ends_with("send")) call.source = rank;
-  if (name.ends_with("recv")) call.destination = rank;
+  const bool sends = name.ends_with("send");  // not "sendrecv", which is both
+  const bool receives = name.ends_with("recv") && !name.ends_with("sendrecv");
+  if (sends) call.source = rank;
+  if (receives) call.destination = rank;
+  // Older profilers name no peer; of a group of two it is the other one.
+  int64_t& peer = sends ? call.destination : call.source;
+  if ((sends || receives) && peer == kNoInt)
+    peer = OtherOfTwo(trace.Text(args.group_ranks), rank);
 }
 
 }  // namespace
