@@ -174,6 +174,12 @@ FAULTS = {
     # The rule sees those that follow another one: two of three.
     "elementwise_chain": Fault("train", ("kernel.elementwise_chain",), 3,
                                whole=True, least=0.036),
+    "adapters": Fault("train", ("kernel.low_rank",), 1, whole=True,
+                      least=0.03),
+    "staged_unnamed": Fault("train", ("copy.pageable",), 4e6,
+                            also_ok=("copy.d2h_blocking",)),
+    "saved_copies": Fault("train", ("host.step_edge",), 1e6, measured=True,
+                          also_ok=("trace.steps_unlike",)),
     "clock_drop": Fault("train", ("kernel.slower_with_time",), 0.06),
     "late_bucket": Fault("train", ("comm.exposed_reduce",), 1, fixed=True,
                          least=0.045, options=(("ranks", 2),)),

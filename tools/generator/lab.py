@@ -441,6 +441,10 @@ def layer_body(lab, plan, number):
                 product(lab, t, n, k, fault=fault, size=size)
                 for _ in range(int(plan.size("cast_storm"))):
                     cast(lab, t, n, False)
+            for _ in range(int(plan.size("adapters"))):
+                product(lab, t, 16, k)
+                product(lab, t, n, 16)
+                pointwise(lab, "aten::add", [(t, n), (t, n)], ADD)
 
     lab.labels["layer"] = number
     with lab.module("DecoderLayer", 120, number):
@@ -704,6 +708,14 @@ def step_end(lab, plan, number):
         if number % 2 == 1:
             lab.range("python_function", "torch/serialization.py(619): save",
                       size)
+    if (size := plan.size("saved_copies")) and number % 2 == 1:
+        with lab.frame("engine/persist.py(55): dump_state"):
+            for _ in range(4):
+                lab.slow_copy("DtoH", int(size), 4.0)
+            lab.range("python_function", "torch/serialization.py(944): save",
+                      size / 4)
+    if size := plan.size("staged_unnamed"):
+        lab.slow_copy("DtoH", int(size), 4.0, "Host")
     if size := plan.size("host_work"):
         with lab.op("custom::post_process", [(1,)], host_ns=100):
             lab.busy(size)
