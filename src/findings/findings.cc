@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "analysis/common/cost_view.h"
+#include "analysis/host/activities.h"
 #include "analysis/host/idle.h"
 #include "base/counted.h"
 #include "base/decimal.h"
@@ -236,6 +237,19 @@ class Run {
     for (const auto& sum : idle_->devices) {
       used_.push_back(static_cast<double>(sum.busy_ns) >=
                       kUsedShare * static_cast<double>(busiest_ns));
+    }
+    if (model.devices().empty()) {
+      // Without a device the window is that of the main thread.
+      LAMINA_ASSIGN(const auto* const main,
+                    asked.Get<analysis::host::MainThread>());
+      if (main->window.length_ns() > 0) {
+        out_.device_names.emplace_back("host");
+        used_.push_back(true);
+        out_.window_ns = main->window.length_ns();
+        idle.emplace_back().AppendSorted(
+            {main->window.start_ns - model.trace().first_ns,
+             main->window.end_ns - model.trace().first_ns});
+      }
     }
     LAMINA_ASSIGN(Ledger::EventTimes own_ns, OwnTimes());
     taken_ = options_.taken;

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "analysis/common/lost_work.h"
+#include "analysis/host/activities.h"
 #include "analysis/host/counters.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host/steady.h"
@@ -490,6 +491,21 @@ Status FillRecording(const Asked& source, Table& out) {
   return {};
 }
 
+Status FillMain(const Asked& source, Table& out) {
+  LAMINA_ASSIGN(const auto* const main, source.Get<host::MainThread>());
+  LAMINA_ASSIGN(const auto* const model, source.Get<host::HostModel>());
+  const Context& context = model->context();
+  for (const auto& part : main->stretches) {
+    const host::Activity& activity = main->activities[part.activity];
+    out.Add("host", part.start_ns - context.trace.first_ns, part.length_ns,
+            int64_t{main->track}, activity.what, activity.detail,
+            part.step == host::kNone
+                ? Value()
+                : Value(context.steps.steps()[part.step].number));
+  }
+  return {};
+}
+
 Status FillSteps(const Asked& source, Table& out) {
   LAMINA_ASSIGN(const auto* const model, source.Get<host::HostModel>());
   const Context& context = model->context();
@@ -555,6 +571,19 @@ void AddEventTables(std::vector<TableDef>& tables) {
                    {"number", Type::kInt, "A number, or 1 for yes."},
                    {"text", Type::kText, "Where it is no number."}},
                   &FillRecording));
+  tables.push_back(FilledTable(
+      "main_parts",
+      "What the main thread does, piece by piece, in a recording without "
+      "device work; empty with some.",
+      {{"device", Type::kText, "host: what findings of it are placed on."},
+       {"start_ns", Type::kInt, "Start, from the first event."},
+       {"dur_ns", Type::kInt, "Duration."},
+       {"track_id", Type::kInt, "Process and thread, a row of track."},
+       {"activity", Type::kText,
+        "Of data/host (data_loader), or op, call, python, annotation."},
+       {"detail", Type::kText, "Name of the op, frame, range or call."},
+       {"step", Type::kInt, "Number of the step in which it begins."}},
+      &FillMain));
   tables.push_back(FilledTable(
       "step_flags", "Steps, and which of them are unlike a long run.",
       {{"step", Type::kInt, "Number of the step."},

@@ -186,6 +186,14 @@ FAULTS = {
                             also_ok=("copy.d2h_blocking",)),
     "saved_copies": Fault("train", ("host.step_edge",), 1e6, measured=True,
                           also_ok=("trace.steps_unlike",)),
+    "cpu_loading": Fault("train", ("cpu.loading",), 4e6, fixed=True,
+                         no_gain=True, untimed=True, also_ok=("cpu.small_ops",)),
+    "cpu_checkpoint": Fault("train", ("cpu.other_work",), 6e6, fixed=True,
+                            no_gain=True, untimed=True, also_ok=("cpu.small_ops",)),
+    "cpu_waits": Fault("train", ("cpu.waits",), 4e6, fixed=True, no_gain=True,
+                       untimed=True, also_ok=("cpu.small_ops",)),
+    "cpu_small_ops": Fault("train", ("cpu.small_ops",), 1, fixed=True,
+                           no_gain=True, untimed=True),
     "clock_drop": Fault("train", ("kernel.slower_with_time",), 0.06),
     "late_bucket": Fault("train", ("comm.exposed_reduce",), 1, fixed=True,
                          least=0.045, options=(("ranks", 2),)),
@@ -327,6 +335,8 @@ PLAN_NAMES = {"serve_gc": "gc_pause", "serve_logging": "logging",
 def damage(run, name, seed):
     """Files as they come from a full disk or a process that was stopped, and
     two that lack next to nothing."""
+    if name.startswith("cpu_"):
+        on_the_host_alone(run)
     if name not in ("cut_file", "stray_bytes", "bad_record", "endless_record",
                     "stray_time", "early_clock"):
         return
@@ -360,6 +370,14 @@ def damage(run, name, seed):
                 out.write("\n{}\n")
 
     run.write = write
+
+
+def on_the_host_alone(run):
+    """The same program on a machine without a device: ops take the time of
+    their kernels."""
+    device = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation",
+              "ac2g", "cuda_runtime", "cuda_driver", "cuda_sync")
+    run.events = [e for e in run.events if e.get("cat") not in device]
 
 
 def plan_name(fault):

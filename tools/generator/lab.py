@@ -540,13 +540,15 @@ def copy_on_device(lab, size):
 
 def step_start(lab, plan, number):
     """Input of a step: prefetched on a stream of its own when healthy."""
-    if size := plan.size("loader_in_thread"):
+    if size := plan.size("loader_in_thread") or plan.size("cpu_loading"):
         lab.range("user_annotation", "enumerate(DataLoader)#"
                   "_SingleProcessDataLoaderIter.__next__", size)
     if size := plan.size("worker_starved"):
         lab.range("user_annotation", "enumerate(DataLoader)#"
                   "_MultiProcessingDataLoaderIter.__next__",
                   size * (1 + 0.5 * lab.draw("starved")))
+    if size := plan.size("cpu_waits"):
+        lab.range("python_function", "threading.py(355): wait", size)
     if (size := plan.size("one_allocation")) and number == 4:
         lab.free()
         lab.call("cudaMalloc", size)
@@ -707,7 +709,7 @@ def step_end(lab, plan, number):
         with lab.op("aten::to", [(1,)]):
             with lab.op("aten::copy_", [(1,)]):
                 lab.slow_copy("DtoH", int(size), 11.0)
-    if size := plan.size("checkpoint"):
+    if size := plan.size("checkpoint") or plan.size("cpu_checkpoint"):
         if number % 2 == 1:
             lab.range("python_function", "torch/serialization.py(619): save",
                       size)

@@ -144,6 +144,31 @@ class Labels {
     });
   }
 
+  // The labels of one thread over `window`.
+  void Of(MainThread& out) {
+    place_.assign(trace_.tracks.size(), kNone);
+    place_[out.track] = 0;
+    wanted_.emplace_back(std::vector<Interval>{out.window});
+    Events();
+    lines_.resize(1);
+    Sweep(0);
+    std::map<std::pair<int, uint32_t>, uint32_t> numbers;
+    const std::vector<Stretch>& line = lines_[0];
+    for (size_t i = 0; i < line.size(); ++i) {
+      const int64_t from = std::max(line[i].start_ns, out.window.start_ns);
+      const int64_t to =
+          std::min(i + 1 < line.size() ? line[i + 1].start_ns : from,
+                   out.window.end_ns);
+      const Label& label = line[i].label;
+      if (to <= from || label.what == kNothing) continue;
+      const auto [it, is_new] =
+          numbers.try_emplace({label.what, label.name.value},
+                              static_cast<uint32_t>(out.activities.size()));
+      if (is_new) out.activities.push_back(ActivityOf(label));
+      out.stretches.push_back({from, to - from, it->second, kNone});
+    }
+  }
+
  private:
   const Call& CallOf(const Part& part) const {
     return model_.calls()[model_.call(gaps_[part.gap].next)];
@@ -663,6 +688,49 @@ void LabelHostParts(const HostModel& model, const rules::PatternTable& rules,
                     std::vector<std::vector<Part>>& pieces,
                     std::vector<Activity>& activities) {
   Labels(model, rules, gaps, pieces).Run(activities);
+}
+
+Result<MainThread> MainThread::Of(const Context& context) {
+  MainThread out;
+  LAMINA_ASSIGN(const HostModel* const model, context.Get<HostModel>());
+  LAMINA_ASSIGN(const auto rules, LoadRules(context.input.data));
+  const Trace& trace = context.trace;
+  if (!trace.device_slices().empty()) return out;
+  // What is recorded of each thread, once where it is nested.
+  std::vector<std::vector<Interval>> all(trace.tracks.size());
+  for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+    const Kind kind = trace.slices.kind[i];
+    if (!trace::IsHostTree(kind) && kind != Kind::kAnnotation) continue;
+    all[trace.slices.track[i].value].push_back(
+        {trace.Start(SliceId(i)), trace.End(SliceId(i))});
+  }
+  const auto& steps = context.steps.steps();
+  int64_t most_ns = 0;
+  std::vector<Cover> covers;
+  for (auto& intervals : all) covers.emplace_back(std::move(intervals));
+  for (uint32_t t = 0; t < covers.size(); ++t) {
+    int64_t ns = 0;
+    for (const Interval& i : covers[t].intervals()) ns += i.length_ns();
+    if (ns <= most_ns) continue;
+    most_ns = ns;
+    out.track = t;
+  }
+  if (!steps.empty())
+    out.track = trace.slices.track[steps.front().slice.value].value;
+  if (out.track == kNone || covers[out.track].intervals().empty()) return out;
+  const auto own = covers[out.track].intervals();
+  out.window = {own.front().start_ns, own.back().end_ns};
+  std::vector<std::vector<Part>> none;
+  Labels(*model, *rules, {}, none).Of(out);
+  for (Stretch& s : out.stretches) {
+    const auto after =
+        std::partition_point(steps.begin(), steps.end(), [&](const auto& step) {
+          return step.host.start_ns <= s.start_ns;
+        });
+    if (after != steps.begin())
+      s.step = static_cast<uint32_t>(after - steps.begin() - 1);
+  }
+  return out;
 }
 
 Result<std::shared_ptr<const rules::PatternTable>> LoadRules(

@@ -36,4 +36,22 @@ void LabelHostParts(const HostModel& model, const rules::PatternTable& rules,
                     std::vector<std::vector<Part>>& pieces,
                     std::vector<Activity>& activities);
 
+// What the main thread of a recording without device work does: the thread of
+// the steps, else the one with most recorded time. The same labels as above.
+struct MainThread {
+  static constexpr std::string_view kFact = "main thread";
+  static Result<MainThread> Of(const Context& context);
+
+  struct Stretch {
+    int64_t start_ns = 0;
+    int64_t length_ns = 0;
+    uint32_t activity = 0;  // of `activities`
+    uint32_t step = kNone;
+  };
+  Interval window;  // empty: there is device work, or no host events
+  uint32_t track = kNone;
+  std::vector<Stretch> stretches;  // by start; without what nothing is known of
+  std::vector<Activity> activities;
+};
+
 }  // namespace lamina::analysis::host
