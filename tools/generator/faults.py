@@ -335,7 +335,7 @@ PLAN_NAMES = {"serve_gc": "gc_pause", "serve_logging": "logging",
 def damage(run, name, seed):
     """Files as they come from a full disk or a process that was stopped, and
     two that lack next to nothing."""
-    if name.startswith("cpu_"):
+    if name in ("cpu_loading", "cpu_checkpoint", "cpu_waits", "cpu_small_ops"):
         on_the_host_alone(run)
     if name not in ("cut_file", "stray_bytes", "bad_record", "endless_record",
                     "stray_time", "early_clock"):

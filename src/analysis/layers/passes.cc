@@ -13,6 +13,9 @@
 namespace lamina::analysis::layers {
 namespace {
 
+// Share of the time of a stack below which a stream is beside it.
+constexpr double kBeside = 0.05;
+
 class PassMaker {
  public:
   PassMaker(const Context& context, const std::vector<uint32_t>& layer_of,
@@ -197,12 +200,39 @@ class PassMaker {
     }
   }
 
+  // Streams, by stack, that have little of the time of its layers: what runs
+  // there beside them stands now in one layer, now in the next, and makes no
+  // kind of layer.
+  std::set<std::pair<uint32_t, uint32_t>> StreamsBeside() const {
+    std::map<uint32_t, std::map<uint32_t, int64_t>> times;
+    for (const Layer& layer : model_.layers) {
+      for (const SliceId s : layer.work)
+        times[layer.stack][StreamOf(s)] += trace_.Duration(s);
+    }
+    std::set<std::pair<uint32_t, uint32_t>> beside;
+    for (const auto& [stack, streams] : times) {
+      int64_t all = 0;
+      for (const auto& [stream, ns] : streams) all += ns;
+      for (const auto& [stream, ns] : streams) {
+        if (static_cast<double>(ns) < kBeside * static_cast<double>(all))
+          beside.emplace(stack, stream);
+      }
+    }
+    return beside;
+  }
+  uint32_t StreamOf(SliceId s) const {
+    const trace::DeviceArgs* const args = trace_.Device(s);
+    return args == nullptr ? UINT32_MAX : args->lane.value;
+  }
+
   void Variants() {
+    const auto beside = StreamsBeside();
     std::map<uint32_t, std::map<std::vector<uint32_t>, uint32_t>> known;
     for (Layer& layer : model_.layers) {
       std::vector<uint32_t> names;
       for (const SliceId s : layer.work) {
-        if (trace_.KindOf(s) == trace::Kind::kKernel)
+        if (trace_.KindOf(s) == trace::Kind::kKernel &&
+            !beside.contains({layer.stack, StreamOf(s)}))
           names.push_back(trace_.slices.name[s.value].value);
       }
       auto& variants = known[layer.stack];
