@@ -915,6 +915,8 @@ class Run {
     };
     f.what = FillTemplate(rule.what, value);
     f.cannot_tell = FillTemplate(rule.cannot_tell, value);
+    const std::string& todo = f.fixes[0]->todo;
+    f.todo = FillTodo(todo.empty() ? rule.todo : todo, value, kMostTodo);
     for (const Column& column : table.schema().columns) {
       if (column.name.ends_with("_") || column.name == "start_ns") continue;
       f.values.emplace_back(column.name, KeyText(table.At(i, column.name)));

@@ -57,6 +57,7 @@ struct Finding {
   std::vector<const Fix*> fixes;  // of the rule, the one to begin with first
   std::string id;                 // rule@anchor8
   std::string anchor;             // what the id is made of
+  std::string todo;               // what to do, in a few words
   std::string what, cannot_tell;
   // Per device on average: time of the window that would be saved.
   int64_t gain_ns = 0, gain_low_ns = 0, gain_high_ns = 0;
@@ -108,7 +109,7 @@ struct Diagnosis {
   std::vector<Finding> findings;  // ranked
   std::vector<RuleRun> runs;      // in the order of the rules
   std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> overlaps;
-  // Of what is shown: saved together at most, and by kind of gain.
+  // Of what is shown: saved together at most.
   int64_t together_ns = 0;
   size_t small = 0, suppressed = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <set>
 
 #include "findings/text.h"
 #include "rules/document.h"
@@ -55,6 +56,46 @@ TEST(Diagnose, IsTheSameWithAnyNumberOfThreads) {
     for (const int threads : {2, 3, 8})
       EXPECT_EQ(TextsOf(sample, threads), one) << sample << " " << threads;
   }
+}
+
+TEST(Todo, EveryRuleSaysWhatToDoInOneLine) {
+  const auto rules = RuleSet::Load(rules::DataSet(""));
+  ASSERT_TRUE(rules.has_value());
+  std::set<std::string> texts;
+  for (const Rule& rule : (*rules)->rules()) {
+    EXPECT_EQ(CheckTodo(rule.todo), "") << rule.id;
+    EXPECT_TRUE(texts.insert(rule.todo).second ||
+                rule.todo == "Pin the launching thread")
+        << rule.id << ": " << rule.todo;
+  }
+  EXPECT_NE(CheckTodo("Use what no line of thirty-two has room for"), "");
+  EXPECT_NE(CheckTodo("use fused attention"), "");
+  EXPECT_NE(CheckTodo("Use fused attention."), "");
+  EXPECT_NE(CheckTodo("Tune {op kernels"), "");
+  EXPECT_NE(CheckTodo(""), "");
+}
+
+TEST(Todo, NamesLoseWhatStandsInFrontUntilTheyFit) {
+  const auto filled = [](std::string_view name) {
+    return FillTodo(
+        "Tune {op} kernels", [&](std::string_view) { return Value(name); },
+        kMostTodo);
+  };
+  EXPECT_EQ(filled("aten::mm"), "Tune mm kernels");
+  EXPECT_EQ(filled("aten::_scaled_dot_product_flash_attention"),
+            "Tune flash_attention kernels");
+  EXPECT_EQ(filled("a/model.py(40): forward"), "Tune forward kernels");
+  EXPECT_EQ(filled("<built-in method item of Tensor object at 0x7f>"),
+            "Tune item kernels");
+  EXPECT_EQ(filled("Optimizer.step#SGD.step"), "Tune SGD.step kernels");
+  EXPECT_EQ(filled("ProfilerStep#12"), "Tune the step kernels");
+  EXPECT_EQ(filled("## data_load ##"), "Tune data_load kernels");
+  EXPECT_LE(filled(std::string(300, 'x')).size(), kMostTodo);
+  EXPECT_LE(filled("Torch-Compiled Region: 12/3 of many").size(), kMostTodo);
+  EXPECT_EQ(FillTodo(
+                "Avoid {op|scalar reads}",
+                [](std::string_view) -> Value { return {}; }, kMostTodo),
+            "Avoid scalar reads");
 }
 
 TEST(FillTemplate, WordsGoWithTheirNumber) {

@@ -7,6 +7,7 @@
 #include <re2/re2.h>
 
 #include "base/decimal.h"
+#include "base/escape.h"
 #include "findings/text.h"
 
 namespace lamina::findings {
@@ -65,12 +66,12 @@ class Reader {
 
   Result<Rule> Read(const Node& node, bool own) {
     static constexpr std::string_view kKeys[] = {
-        "rule",       "title",         "version",   "owner_rank", "needs",
-        "params",     "kind",          "claims",    "group",      "anchor",
-        "totals",     "when",          "gain",      "texts",      "fix",
-        "confidence", "severity",      "verify",    "excludes",   "why",
-        "examples",   "replaces",      "with_gaps", "over",       "abstain",
-        "caps",       "without_device"};
+        "rule",       "title",          "version",   "owner_rank", "needs",
+        "params",     "kind",           "claims",    "group",      "anchor",
+        "totals",     "when",           "gain",      "texts",      "fix",
+        "confidence", "severity",       "verify",    "excludes",   "why",
+        "examples",   "replaces",       "with_gaps", "over",       "abstain",
+        "caps",       "without_device", "do",        "once"};
     LAMINA_ASSIGN(const Members m, Members::Of(file_, node, kKeys));
     Rule rule;
     rule.file = file_.name;
@@ -84,6 +85,15 @@ class Reader {
     }
     rule.category = rule.id.substr(0, rule.id.find('.'));
     LAMINA_ASSIGN(rule.title, m.Text("title"));
+    LAMINA_TRY(ReadTodo(node, rule.todo));
+    if (rule.todo.empty()) {
+      if (!own) {
+        return Fail(
+            m.ErrorAt("the key 'do' is missing: what to do, in a few words"));
+      }
+      rule.todo = Shorten(rule.title, kMostTodo);
+    }
+    LAMINA_ASSIGN(rule.once, m.BoolOr("once", false));
     LAMINA_ASSIGN(const auto version, m.OptionalNumber("version"));
     rule.version = static_cast<int>(version.value_or(1));
     LAMINA_ASSIGN(const double rank, m.Number("owner_rank"));
@@ -285,12 +295,22 @@ class Reader {
     return {};
   }
 
+  // What to do in one line: of the rule, or of one of its fixes.
+  Status ReadTodo(const Node& of, std::string& todo) {
+    const Node* node = of.Find("do");
+    if (node == nullptr) return {};
+    const std::string wrong = CheckTodo(node->text);
+    if (!wrong.empty()) return Fail(file_.ErrorAt(*node, wrong));
+    todo = node->text;
+    return {};
+  }
+
   Status ReadFixes(const Members& m, Rule& rule) {
     const Node* list = m.Find("fix");
     if (list == nullptr || !list->IsList() || list->items.empty())
       return Fail(m.ErrorAt("the key 'fix' is missing, a list"));
     static constexpr std::string_view kKeys[] = {"if", "layer", "effort",
-                                                 "text"};
+                                                 "text", "do"};
     for (const Node& item : list->items) {
       LAMINA_ASSIGN(const Members f, Members::Of(file_, item, kKeys));
       Fix fix;
@@ -300,6 +320,7 @@ class Reader {
       LAMINA_ASSIGN(fix.effort, f.Text("effort"));
       LAMINA_TRY(OneOf(file_, *item.Find("effort"), kEfforts, "effort"));
       LAMINA_ASSIGN(fix.text, f.Text("text"));
+      LAMINA_TRY(ReadTodo(item, fix.todo));
       rule.fixes.push_back(std::move(fix));
     }
     if (!rule.fixes.back().condition.empty()) {

@@ -30,6 +30,7 @@ struct Fix {
   std::string layer;   // model, framework, launcher, kernel, cluster, recording
   std::string effort;  // setting, lines, work
   std::string text;
+  std::string todo;  // in place of that of the rule; may be empty
 };
 
 // How sure a finding is, the surest first.
@@ -71,9 +72,17 @@ enum class ClaimKind : uint8_t {
   kNone,  // rows of evidence without time
 };
 
+inline constexpr size_t kMostTodo = 32;
+
 struct Rule {
   std::string id;  // host.sync_scalar
   std::string title;
+  // What to do, as a command of at most kMostTodo characters ("Use fused
+  // attention"): a template (text.h) whose names are shortened to fit. The key
+  // `do` of the file.
+  std::string todo;
+  // What it saves is saved once for each process, not in every step.
+  bool once = false;
   std::string category;  // of the id, before the dot
   int version = 1;
   int owner_rank = 90;

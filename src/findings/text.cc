@@ -5,10 +5,13 @@
 #include <cmath>
 #include <fmt/core.h>
 #include <optional>
+#include <vector>
 
+#include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/text.h"
+#include "findings/rule.h"
 
 namespace lamina::findings {
 namespace {
@@ -128,6 +131,79 @@ std::string CheckTemplate(std::string_view text) {
     at = close + 1;
   }
   return inside_if ? "an {if} without an {end}" : "";
+}
+
+namespace {
+
+// The part of a name that says most, in at most `most` bytes: a function of its
+// frame, an op without its namespace, words without those in front.
+std::string Subject(std::string_view name, size_t most) {
+  const auto behind = [&](std::string_view mark) {
+    const size_t at = name.rfind(mark);
+    if (at != std::string_view::npos && at + mark.size() < name.size())
+      name.remove_prefix(at + mark.size());
+  };
+  for (const std::string_view built_in :
+       {"<built-in method ", "<built-in function "}) {
+    if (!name.starts_with(built_in)) continue;
+    name.remove_prefix(built_in.size());
+    name = name.substr(0, name.find_first_of(" >"));
+  }
+  if (name.starts_with("ProfilerStep")) return "the step";
+  behind("): ");  // a Python frame
+  // Optimizer.step#SGD.step, but no number behind it.
+  if (const size_t at = name.rfind('#');
+      at != std::string_view::npos && at + 1 < name.size() &&
+      IsWordCharacter(name[at + 1]) && !IsDigit(name[at + 1]))
+    behind("#");
+  behind("::");
+  constexpr std::string_view kFrame = "_#=*- ";
+  name.remove_prefix(std::min(name.find_first_not_of(kFrame), name.size()));
+  while (!name.empty() && Contains("#=*- ", name.substr(name.size() - 1)))
+    name.remove_suffix(1);
+  while (name.size() > most && !Contains(name, " ")) {
+    const size_t next = name.find('_');
+    if (next == std::string_view::npos || next + 4 > name.size()) break;
+    name.remove_prefix(next + 1);
+  }
+  // Words tell most in front.
+  if (Contains(name, " ")) return Shorten(name, most);
+  return ShortenInside(name, most, most / 3);
+}
+
+}  // namespace
+
+std::string FillTodo(std::string_view text, const ValueOf& value, size_t most) {
+  std::string out;
+  std::vector<std::string> kept;  // texts of values
+  for (size_t room = most; room >= 4; --room) {
+    kept.clear();
+    kept.reserve(8);
+    out = FillTemplate(text, [&](std::string_view name) -> Value {
+      const Value found = value(name);
+      if (found.kind() != Value::Kind::kText || found.text().empty() ||
+          kept.size() == kept.capacity())
+        return found;
+      return kept.emplace_back(Subject(found.text(), room));
+    });
+    if (DisplayWidth(out) <= most) return out;
+  }
+  return Shorten(out, most);
+}
+
+std::string CheckTodo(std::string_view text) {
+  std::string wrong = CheckTemplate(text);
+  if (!wrong.empty()) return wrong;
+  const std::string plain =
+      FillTemplate(text, [](std::string_view) { return Value(1); });
+  const bool names = plain != text;
+  const size_t most = names ? kMostTodo - 2 : kMostTodo;
+  if (DisplayWidth(plain) > most)
+    return fmt::format("what to do has more than {} characters", most);
+  if (text.empty() || text.front() < 'A' || text.front() > 'Z')
+    return "what to do does not begin with a capital letter";
+  if (text.ends_with('.')) return "what to do ends in a full stop";
+  return "";
 }
 
 }  // namespace lamina::findings

@@ -26,6 +26,14 @@ std::string FillTemplate(std::string_view text, const ValueOf& value);
 // What is wrong with the form of a template; empty: nothing.
 std::string CheckTemplate(std::string_view text);
 
+// What to do in at most `most` characters: names of the trace lose what stands
+// in front ("aten::_scaled_dot_product_flash_attention": "flash_attention")
+// until they fit.
+std::string FillTodo(std::string_view text, const ValueOf& value, size_t most);
+
+// What is wrong with such a text of a rule; empty: nothing.
+std::string CheckTodo(std::string_view text);
+
 // "1.2 ms", "3.4 MB", "12 %", "1,234".
 std::string ShowValue(std::string_view name, const Value& value);
 
