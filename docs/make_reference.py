@@ -74,7 +74,7 @@ def command(lamina, words, common, out):
 
 
 def commands_page(lamina):
-    top = re.split(r"^Subcommands:\n", run(lamina, "--help"), flags=re.M)[1]
+    top = re.split(r"^A trace:\n", run(lamina, "--help"), flags=re.M)[1]
     names = re.findall(r"^  ([a-z][a-z-]*)  ", top, re.M)
     out, common = [], {}
     for name in names:

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/text.h"
+#include "report/table/summary.h"
 #include "rules/document.h"
 
 namespace lamina::cli {
@@ -79,14 +80,39 @@ bool TakesAll(const CLI::Option& option) {
              CLI::detail::expected_max_vector_size;
 }
 
-// --help with the groups in one order, and with a word about options that take
-// what was meant as an input.
+// The values behind "TEXT:{a,b}" in the name of an option's type.
+std::vector<std::string> ChoicesOf(const std::string& type);
+
+// The group that a command belongs to in --help of the program.
+std::string_view CommandGroupOf(std::string_view command) {
+  static constexpr std::pair<std::string_view, std::string_view> kGroupsOf[] = {
+      {"diff", "Several traces"},
+      {"ranks", "Several traces"},
+      {"merge", "Several traces"},
+      {"graph", "Dumps and memory snapshots"},
+      {"memory", "Dumps and memory snapshots"},
+      {"serve", "Browser and agents"},
+      {"mcp", "Browser and agents"},
+      {"cost", "What lamina knows"},
+      {"list", "What lamina knows"},
+      {"cache", "What lamina knows"}};
+  for (const auto& [name, group] : kGroupsOf) {
+    if (name == command) return group;
+  }
+  return "A trace";
+}
+
+// --help in 80 columns: the groups in one order, and a word about options that
+// take what was meant as an input.
 class Help : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
-    std::string out =
-        make_description(app) + make_usage(app, name) + make_positionals(app);
+    const bool program = app->get_parent() == nullptr;
+    std::string out = make_description(app) +
+                      (program ? std::string(kUsage) : make_usage(app, name)) +
+                      make_positionals(app);
+    if (program) out += make_subcommands(app, mode);
     for (const char* group : kGroups) {
       const auto options = app->get_options([&](const CLI::Option* option) {
         return option->nonpositional() && option->get_group() == group;
@@ -94,13 +120,59 @@ class Help : public CLI::Formatter {
       if (*group != 0 && !options.empty())
         out += make_group(group, false, options);
     }
-    return out + make_subcommands(app, mode) + "\n" + make_footer(app);
+    if (!program) out += make_subcommands(app, mode);
+    return out + "\n" + make_footer(app);
   }
-  std::string make_option_desc(const CLI::Option* option) const override {
-    return option->get_description() +
-           (TakesAll(*option) ? "; takes all words that follow, so give inputs "
-                                "first"
-                              : "");
+  std::string make_subcommand(const CLI::App* sub) const override {
+    return Item(sub->get_name(), sub->get_description(), 12);
+  }
+  std::string make_option(const CLI::Option* option,
+                          bool positional) const override {
+    const std::string type = option->get_type_name();
+    std::string name = make_option_name(option, positional);
+    std::string doc = option->get_description();
+    if (option->get_items_expected_max() > 0 && !positional)
+      name += " " + type.substr(0, type.find(':'));
+    if (positional && option->get_items_expected_max() > 1) name += " ...";
+    if (const auto choices = ChoicesOf(type); !choices.empty())
+      doc += fmt::format(" (one of {})", fmt::join(choices, ", "));
+    if (!option->get_default_str().empty() && !type.empty())
+      doc += fmt::format(" (default: {})", option->get_default_str());
+    if (TakesAll(*option))
+      doc += "; takes all words that follow, so give inputs first";
+    return Item(name, doc, 26);
+  }
+
+ private:
+  static constexpr std::string_view kUsage =
+      "\nUsage: lamina TRACE                one screen: what to change, and "
+      "why\n"
+      "       lamina COMMAND [OPTIONS]    lamina COMMAND --help says more\n\n"
+      "Examples:\n"
+      "  lamina trace.json.gz\n"
+      "  lamina report trace.json.gz --full\n"
+      "  lamina diagnose trace.json.gz\n"
+      "  lamina diff before.json.gz after.json.gz\n"
+      "  lamina ranks traces/\n";
+
+  // A name, and what it means in a column of its own.
+  static std::string Item(const std::string& name, const std::string& doc,
+                          size_t column) {
+    constexpr size_t kWidth = 80;
+    std::string out = "  " + name;
+    if (out.size() + 2 > column) {
+      out += '\n';
+      out.append(column, ' ');
+    } else {
+      out.append(column - out.size(), ' ');
+    }
+    const std::string text =
+        report::table::Wrap(doc, static_cast<int>(kWidth - column), 0);
+    for (const char c : text) {
+      out += c;
+      if (c == '\n') out.append(column, ' ');
+    }
+    return out + "\n";
   }
 };
 
@@ -331,6 +403,8 @@ Place Place::Command(const std::string& name, const std::string& summary,
   command->footer("Example:\n  " + example);
   command->callback(chosen);
   command->get_help_ptr()->group("General");
+  if (app_->get_parent() == nullptr)
+    command->group(std::string(CommandGroupOf(name)));
   std::vector<std::pair<questions::Param*, const CLI::Option*>> added;
   for (questions::Param& param : takes.params())
     added.emplace_back(&param, AddOption(*command, param, takes.Options()));

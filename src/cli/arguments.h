@@ -48,6 +48,8 @@ struct DescribedOption {
   std::string value;               // what it takes, "TEXT"; empty: a flag
   std::string doc;
   std::vector<std::string> choices;  // all values, if they are few
+  // What shells offer where there are other values, too.
+  std::vector<std::string> offered = {};
   std::string default_text;
   std::optional<double> low, high;  // of a number
   bool positional = false;

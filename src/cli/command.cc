@@ -16,7 +16,9 @@
 #include "base/escape.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "cli/screen.h"
 #include "engine/report.h"
+#include "findings/answer.h"
 #include "questions/questions.h"
 #include "report/writers.h"
 #include "snapshot/cache.h"
@@ -219,6 +221,27 @@ int OutputWidth() {
   return 100;
 }
 
+ScreenOptions ScreenOfTerminal() {
+  const auto set = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::string_view() : value;
+  };
+  ScreenOptions options;
+  options.width = OutputWidth();
+  options.color = OutputColor();
+  options.true_color =
+      set("COLORTERM") == "truecolor" || set("COLORTERM") == "24bit";
+  // As POSIX has it: the first that is set says the locale.
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    if (set(name).empty()) continue;
+    const std::string locale = LowerCase(set(name));
+    options.ascii = !Contains(locale, "utf-8") && !Contains(locale, "utf8") &&
+                    isatty(STDOUT_FILENO) != 0;
+    break;
+  }
+  return options;
+}
+
 bool OutputColor() {
   const char* term = std::getenv("TERM");
   return isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr &&
@@ -227,7 +250,8 @@ bool OutputColor() {
 
 namespace {
 
-Status WriteTables(const Document& document, const Common& common) {
+Status WriteTables(const Document& document, const Common& common,
+                   const findings::TraceAnswer* first = nullptr) {
   const report::WriterInfo* writer = report::FindWriter(common.format);
   LAMINA_CHECK(writer != nullptr);
   report::WriteOptions options;
@@ -236,6 +260,8 @@ Status WriteTables(const Document& document, const Common& common) {
   options.color = common.output == "-" && OutputColor();
   options.top = common.asker.top;
   options.threads = common.asker.ThreadCount();
+  if (first != nullptr && common.format == "json")
+    options.answer = findings::AnswerJson(*first);
   if (!common.words.ReadsStdin()) options.words = common.words.Words();
   const auto secrets = common.SecretsOf(document.inputs);
   options.redact = secrets.get();
@@ -258,8 +284,14 @@ Status WriteAnswer(questions::Answer& answer, const Common& common) {
       std::fprintf(stderr, "%s\n", EscapeTerminal(note.text).c_str());
   }
   LAMINA_TRY(engine::KeepOnly(document.result, common.asker.only));
+  if (answer.first != nullptr && !answer.full && common.format == "table" &&
+      common.output == "-") {
+    ScreenOptions screen = ScreenOfTerminal();
+    if (!document.inputs.empty()) screen.input = document.inputs.front();
+    return WriteFile("-", FormatScreen(*answer.first, screen));
+  }
   if (common.format != "html" || !answer.page)
-    return WriteTables(document, common);
+    return WriteTables(document, common, answer.first.get());
   const auto secrets = common.SecretsOf(document.inputs);
   page.redact = secrets.get();
   return answer.page(document, page);

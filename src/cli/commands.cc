@@ -2,15 +2,26 @@
 
 #include "cli/commands.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fmt/core.h>
 
+#include "analysis/analyses.h"
+#include "base/byte_source.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/text.h"
 #include "cli/manual.h"
+#include "cost/device.h"
 #include "emit/perfetto/trace_writer.h"
+#include "engine/find_traces.h"
+#include "engine/memory.h"
+#include "findings/rule.h"
+#include "graph/dialects/read.h"
+#include "graph/folder.h"
 #include "lamina/version.h"
 #include "rules/document.h"
 #include "snapshot/cache.h"
@@ -265,12 +276,12 @@ Result<int> RunCache(const std::string& what, Common& common) {
 }
 
 Run Add(questions::Description& args, Common& common) {
-  auto what = std::make_shared<std::string>();
+  auto what = std::make_shared<std::string>("list");
   args.Add("what", *what,
-           "path: prints the folder; list: what is in it; prune: removes what "
+           "path: prints the folder; list: what is in it (default); prune: "
+           "removes what "
            "is of no more use, and the oldest above the limit; clear: removes "
            "all of it")
-      .Required()
       .OneOf({"path", "list", "prune", "clear"});
   common.AddTo(args);
   return [what, &common] { return RunCache(*what, common); };
@@ -287,6 +298,37 @@ namespace {
 
 using Fronts = std::span<const CommandInfo>;
 
+// What shells offer for options that take a device, a table or a rule.
+Status OfferNames(DescribedCommand& command) {
+  const rules::DataSet data;
+  LAMINA_ASSIGN(const auto devices, cost::DeviceSet::Load(data));
+  LAMINA_ASSIGN(const auto rules, findings::RuleSet::Load(data));
+  std::vector<std::string> device_names, rule_names, tables;
+  for (const cost::Device& device : devices->devices()) {
+    device_names.push_back(device.name);
+    device_names.insert(device_names.end(), device.aliases.begin(),
+                        device.aliases.end());
+  }
+  for (const findings::Rule& rule : rules->rules())
+    rule_names.push_back(rule.id);
+  for (const analysis::AnalysisInfo& info : analysis::Analyses()) {
+    for (const Schema& schema : info.schemas()) tables.push_back(schema.name);
+  }
+  const auto offer = [&](const auto& self, DescribedCommand& of) -> void {
+    for (DescribedOption& option : of.options) {
+      for (const std::string& name : option.names) {
+        if (name == "--device") option.offered = device_names;
+        if (of.name == "report" && name == "--only") option.offered = tables;
+        if (of.name == "diagnose" && (name == "--only" || name == "--explain"))
+          option.offered = rule_names;
+      }
+    }
+    for (DescribedCommand& sub : of.commands) self(self, sub);
+  };
+  offer(offer, command);
+  return {};
+}
+
 void PrintTiming(const Common& common) {
   for (const StageTimes::Stage& stage : common.asker.times.stages()) {
     std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(), stage.seconds);
@@ -299,16 +341,88 @@ void PrintTiming(const Common& common) {
                HumanBytes(static_cast<double>(PeakMemoryBytes())).c_str());
 }
 
+bool IsCommand(std::string_view word, Fronts fronts);
+
 // An unknown command: names the nearest one.
 int UnknownCommand(const std::string& word, Fronts fronts) {
   std::vector<std::string_view> names;
   for (const CommandInfo& command : Commands(fronts))
     names.push_back(command.name);
-  std::string message = "unknown command '" + EscapeTerminal(word) + "'";
+  // What looks like a path was meant as one.
+  const bool path = word.find_first_of("/.*?") != std::string::npos;
+  std::string message =
+      (path ? "there is no file and no command '" : "unknown command '") +
+      EscapeTerminal(word) + "'";
   const std::string_view near = rules::Nearest(word, names);
   if (!near.empty()) message += "; did you mean '" + std::string(near) + "'?";
   std::fprintf(stderr, "lamina: error: %s\n", message.c_str());
   return kUsage;
+}
+
+// The command that takes a file or a folder, by what is in it; empty: none
+// does.
+std::string CommandFor(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    if (graph::ListDumps(path)) return "graph layers";
+    const auto found = engine::FindTracesAndSnapshots({path});
+    if (!found) return "";
+    const auto snapshots = static_cast<size_t>(std::count_if(
+        found->begin(), found->end(),
+        [](const std::string& file) { return engine::HasSnapshotName(file); }));
+    const size_t others = found->size() - snapshots;
+    return snapshots > 0 && snapshots >= others ? "memory"
+           : others > 1                         ? "ranks"
+                                                : "report";
+  }
+  if (!fs::is_regular_file(path, error)) return "";
+  if (engine::IsMemorySnapshot(path)) return "memory";
+  constexpr size_t kHead = size_t{64} << 10;
+  const auto head = ReadHead(path, kHead);
+  return head && !graph::RecogniseDialect(*head).empty() ? "graph layers"
+                                                         : "report";
+}
+
+// "lamina TRACE" is "lamina report TRACE": the command that takes the first
+// input stands before all words. A folder with one trace is that trace.
+void NameCommand(std::vector<std::string>& words, Fronts fronts) {
+  if (words.empty() || words[0] == "help" || words[0] == "--manual") return;
+  for (std::string& word : words) {
+    if (IsCommand(word, fronts) || word == "-h" || word == "--help" ||
+        word == "-V" || word == "--version")
+      return;
+    std::string command = word == "-" ? "report" : "";
+    if (!word.starts_with('-')) command = CommandFor(word);
+    if (command.empty()) continue;
+    std::error_code error;
+    if (command == "report" && std::filesystem::is_directory(word, error)) {
+      const auto found = engine::FindTraces({word});
+      if (found && found->size() == 1) word = found->front();
+    }
+    std::vector<std::string> named;
+    while (!command.empty()) {
+      std::string_view rest = command;
+      named.emplace_back(TakeUntil(rest, ' '));
+      command = std::string(rest);
+    }
+    words.insert(words.begin(), named.begin(), named.end());
+    return;
+  }
+}
+
+// A command was given what another one takes: says which.
+Error WithCommand(Error error, const Common& common) {
+  const auto& inputs = common.words.inputs();
+  if (error.kind != ErrorKind::kInput ||
+      std::find(inputs.begin(), inputs.end(), error.file) == inputs.end())
+    return error;
+  const std::string takes = CommandFor(error.file);
+  const std::vector<std::string> words = common.words.Words();
+  if (takes.empty() || words.empty() || takes.starts_with(words[0]))
+    return error;
+  error.hint = "lamina " + takes + " takes it";
+  return error;
 }
 
 bool IsCommand(std::string_view word, Fronts fronts) {
@@ -326,8 +440,10 @@ int RunProgram(int argc, char** argv, const std::string& version,
                    version);
   Common common;
   Run run;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  NameCommand(words, fronts);
   // Those of the others would only take memory (0.6 MiB).
-  const std::string_view first = argc > 1 ? argv[1] : "";
+  const std::string_view first = words.empty() ? "" : words[0];
   for (const CommandInfo& command : Commands(fronts)) {
     if (!IsCommand(first, fronts) || first == command.name)
       AddCommand(line.root(), command, common, run);
@@ -335,13 +451,13 @@ int RunProgram(int argc, char** argv, const std::string& version,
   // For those who install: `lamina --manual FOLDER` writes what man and the
   // completion of shells read.
   if (argc == 3 && std::string_view(argv[1]) == "--manual") {
-    const Status status =
-        WriteManual(line.Describe(), std::string(Version()), argv[2]);
+    DescribedCommand program = line.Describe();
+    Status status = OfferNames(program);
+    if (status) status = WriteManual(program, std::string(Version()), argv[2]);
     if (status) return kFine;
     PrintError(status.error());
     return ExitStatusOf(status.error());
   }
-  std::vector<std::string> words(argv + 1, argv + argc);
   const size_t at = !words.empty() && words[0] == "help" ? 1 : 0;
   if (at < words.size() && !words[at].starts_with('-') &&
       !IsCommand(words[at], fronts))
@@ -376,7 +492,7 @@ int RunProgram(int argc, char** argv, const std::string& version,
   if (status) return *status;
   // Where it says nothing another process does.
   if (!status.error().what.empty())
-    PrintError(WithNames(status.error(), OptionNames));
+    PrintError(WithCommand(WithNames(status.error(), OptionNames), common));
   return ExitStatusOf(status.error());
 }
 

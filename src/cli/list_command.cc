@@ -4,6 +4,7 @@
 // those whose examples do not hold.
 
 #include <algorithm>
+#include <fmt/core.h>
 #include <map>
 #include <set>
 #include <string>
@@ -19,6 +20,7 @@
 #include "cli/commands.h"
 #include "cost/device.h"
 #include "cost/models.h"
+#include "findings/source.h"
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"
 #include "ingest/ingest.h"
@@ -52,7 +54,7 @@ struct AllTables {
   std::shared_ptr<const rules::Catalog> catalog;
   std::shared_ptr<const analysis::layers::Rules> layers;
   std::shared_ptr<const rules::MarkerTable> markers;
-  std::shared_ptr<const rules::PatternTable> activities, metrics;
+  std::shared_ptr<const rules::PatternTable> activities, metrics, tiers;
   std::vector<std::pair<std::string, const rules::PatternTable*>> tables;
 };
 
@@ -64,6 +66,7 @@ Result<AllTables> LoadTables(const Common& common) {
   LAMINA_ASSIGN(all.markers, rules::MarkerTable::Load(data));
   LAMINA_ASSIGN(all.activities, analysis::host::LoadRules(data));
   LAMINA_ASSIGN(all.metrics, analysis::host::LoadMetrics(data));
+  LAMINA_ASSIGN(all.tiers, findings::LoadFrameTiers(data));
   all.tables.emplace_back("kernel_family", &all.catalog->kernel_table());
   all.tables.emplace_back("op_family", &all.catalog->op_table());
   all.tables.emplace_back("step_range", &all.catalog->step_table());
@@ -72,6 +75,7 @@ Result<AllTables> LoadTables(const Common& common) {
   all.tables.emplace_back("host_activity", all.activities.get());
   all.tables.emplace_back("outside_wait", &all.catalog->outside_table());
   all.tables.emplace_back("counter_metric", all.metrics.get());
+  all.tables.emplace_back("frame_tier", all.tiers.get());
   return all;
 }
 
@@ -397,12 +401,27 @@ Result<Table> Devices(const Common& common) {
   return table;
 }
 
+// What there is to list.
+constexpr std::string_view kLists =
+    "lamina list formats     trace formats that are read\n"
+    "lamina list analyses    tables of a report, with what they mean\n"
+    "lamina list tables      tables of SQL (--columns: with their columns)\n"
+    "lamina list columns     names of columns, with type and meaning\n"
+    "lamina list functions   functions of SQL\n"
+    "lamina list rules       name patterns (--check, --unused TRACE)\n"
+    "lamina list costs       ops with a cost model\n"
+    "lamina list devices     devices with their peaks\n";
+
 Result<int> RunList(const Options& options, Common& common) {
   if (options.what != "rules" && (options.check || !options.unused.empty()))
     return Fail(UsageError("--check and --unused are for rules",
                            "lamina list rules --check"));
   Document document;
   document.command = "list";
+  if (options.what.empty()) {
+    fmt::print("{}", kLists);
+    return kFine;
+  }
   int status = kFine;
   if (options.what == "formats") {
     document.result.tables.push_back(Formats());
@@ -437,7 +456,6 @@ Run Add(questions::Description& args, Common& common) {
   args.Add("what", options->what,
            "formats, analyses, tables, columns, functions, rules, costs or "
            "devices")
-      .Required()
       .OneOf({"formats", "analyses", "tables", "columns", "functions", "rules",
               "costs", "devices"});
   args.Flag("--columns", options->columns,
@@ -457,8 +475,7 @@ Run Add(questions::Description& args, Common& common) {
 
 CommandInfo ListCommand() {
   return OwnCommand(
-      "list",
-      "Formats, analyses, tables, rules, costs and devices that lamina knows",
+      "list", "Formats, tables, columns, functions, rules, costs and devices",
       "lamina list formats", &Add);
 }
 

@@ -43,11 +43,13 @@ std::string Bash(const std::vector<const DescribedCommand*>& all) {
     for (const DescribedOption& option : command->options) {
       if (option.positional) continue;
       own.insert(own.end(), option.names.begin(), option.names.end());
-      if (option.choices.empty()) continue;
+      const auto& offered =
+          option.choices.empty() ? option.offered : option.choices;
+      if (offered.empty()) continue;
       for (const std::string& name : option.names)
         values += fmt::format(
             "    {}) words={} ;;\n", Quoted(command->name + ":" + name),
-            Quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+            Quoted(fmt::format("{}", fmt::join(offered, " "))));
     }
     words += fmt::format("    {}) words={} ;;\n", Quoted(command->name),
                          Quoted(fmt::format("{}", fmt::join(own, " "))));
@@ -107,9 +109,10 @@ void ZshFunction(const DescribedCommand& command, std::string& out) {
       std::string spec = name + "[" + ZshText(option.doc) + "]";
       if (!option.value.empty()) {
         spec += ":" + ZshText(option.value) + ":";
-        spec += option.choices.empty()
-                    ? "_files"
-                    : fmt::format("({})", fmt::join(option.choices, " "));
+        const auto& offered =
+            option.choices.empty() ? option.offered : option.choices;
+        spec += offered.empty() ? "_files"
+                                : fmt::format("({})", fmt::join(offered, " "));
       }
       out += " \\\n    " + Quoted(spec);
     }
@@ -164,9 +167,11 @@ std::string Fish(const std::vector<const DescribedCommand*>& all) {
       for (const std::string& name : option.names)
         out += name.rfind("--", 0) == 0 ? " -l " + name.substr(2)
                                         : " -s " + name.substr(1);
-      if (!option.choices.empty()) {
-        out += " -x -a " +
-               quoted(fmt::format("{}", fmt::join(option.choices, " ")));
+      const auto& offered =
+          option.choices.empty() ? option.offered : option.choices;
+      if (!offered.empty()) {
+        out += (option.choices.empty() ? " -r -a " : " -x -a ") +
+               quoted(fmt::format("{}", fmt::join(offered, " ")));
       } else if (!option.value.empty()) {
         out += " -r";
       }

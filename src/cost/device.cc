@@ -8,6 +8,7 @@
 #include <re2/re2.h>
 
 #include "base/byte_source.h"
+#include "base/text.h"
 #include "cost/links.h"
 
 namespace lamina::cost {
@@ -115,6 +116,31 @@ Result<std::shared_ptr<const DeviceSet>> DeviceSet::Load(
   return std::shared_ptr<const DeviceSet>(std::move(set));
 }
 
+namespace {
+
+// A name in small letters, without the maker in front and what separates words.
+std::string Plain(std::string_view name) {
+  std::string out;
+  for (const char c : LowerCase(name)) {
+    if (c != ' ' && c != '-' && c != '_') out += c;
+  }
+  for (const std::string_view maker :
+       {"nvidia", "amd", "instinct", "geforce"}) {
+    if (out.starts_with(maker)) out.erase(0, maker.size());
+  }
+  return out;
+}
+
+bool IsName(const Device& device, std::string_view name) {
+  const std::string plain = Plain(name);
+  return Plain(device.name) == plain || Plain(device.title) == plain ||
+         std::any_of(
+             device.aliases.begin(), device.aliases.end(),
+             [&](const std::string& alias) { return Plain(alias) == plain; });
+}
+
+}  // namespace
+
 Result<Device> DeviceSet::Find(const std::string& name) const {
   constexpr std::string_view kAchievable = ":achievable";
   if (name.ends_with(kAchievable)) {
@@ -134,10 +160,7 @@ Result<Device> DeviceSet::Find(const std::string& name) const {
   std::vector<std::string_view> names;
   for (const Device& device : devices_) {
     names.push_back(device.name);
-    const auto& aliases = device.aliases;
-    if (device.name == name ||
-        std::find(aliases.begin(), aliases.end(), name) != aliases.end())
-      return device;
+    if (IsName(device, name)) return device;
   }
   std::error_code error;
   if (std::filesystem::is_regular_file(name, error)) {
@@ -165,6 +188,12 @@ Result<Device> DeviceSet::Find(const std::string& name) const {
     }
   }
   if (near.empty()) near = rules::Nearest(name, names);
+  // As vendors and profilers write it: "NVIDIA H100 80GB HBM3".
+  for (const Device& device : devices_) {
+    if (name.find(' ') != std::string::npos && !device.match.empty() &&
+        RE2::PartialMatch(name, RE2(device.match, RE2::Quiet)))
+      return device;
+  }
   std::string list;
   for (const std::string_view known : names)
     list += (list.empty() ? "" : ", ") + std::string(known);

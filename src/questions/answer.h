@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,9 @@
 #include "lamina/result.h"
 #include "questions/command_words.h"
 
+namespace lamina::findings {
+struct TraceAnswer;
+}
 namespace lamina::page {
 struct LiveTrace;
 }
@@ -40,6 +44,10 @@ struct Answer {
   std::vector<std::pair<std::string, std::function<std::string()>>> forms;
   // What a terminal, or a file without a format, is given in place of tables.
   std::optional<std::string> text;
+  // What the first screen shows of a trace; null: nothing was asked for. Where
+  // `full`, a terminal is given the tables in its place.
+  std::shared_ptr<findings::TraceAnswer> first;
+  bool full = false;
   std::string below;  // what a command line prints below the tables
   // Writes a page that holds more than the tables; null: it holds them. Then
   // `document` is what the page shows.

@@ -12,7 +12,7 @@ constexpr std::string_view kNoMatter[] = {
     "--timing",   "--html-max-mb",     "--roofline", "--pictures",
     "--perfetto", "--html-max-events", "--engine",   "--partials",
     "--shard",    "--fail-above",      "--unknown",  "--render",
-    "--help",     "--verbose",         "--redact",
+    "--help",     "--verbose",         "--redact",   "--full",
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Options {
   std::string abstain = "fail";
   std::string explain;
   std::string check;
+  std::string device;
   double min_share = 1;
   bool all = false;
   bool rules = false;
@@ -198,9 +199,13 @@ Result<std::vector<std::string>> FilesOf(
 Result<findings::Diagnosis> DiagnoseAll(
     const std::vector<std::string>& files, Asker& asker,
     const std::shared_ptr<const findings::RuleSet>& rules,
-    const findings::Options& run) {
+    const findings::Options& run, const std::string& device = "") {
+  engine::OpenOptions open_one = asker.Open();
+  // Traces that are open were opened for a device.
+  open_one.device =
+      device.empty() && asker.traces != nullptr ? asker.traces->device : device;
   if (files.size() == 1) {
-    LAMINA_ASSIGN(auto session, asker.OpenTrace(files[0]));
+    LAMINA_ASSIGN(auto session, asker.OpenTrace(files[0], open_one));
     return findings::Diagnose(std::move(session), rules, run);
   }
   dist::LoadOptions load;
@@ -212,7 +217,7 @@ Result<findings::Diagnosis> DiagnoseAll(
   std::vector<std::shared_ptr<engine::Session>> open(files.size());
   std::mutex mutex;
   uint64_t bytes = 0;
-  engine::OpenOptions open_one = asker.Open();
+  const engine::OpenOptions alone = open_one;
   // Several are opened at a time.
   open_one.times = nullptr;
   open_one.progress = nullptr;
@@ -221,7 +226,7 @@ Result<findings::Diagnosis> DiagnoseAll(
                   const engine::OpenOptions& given)
       -> Result<std::shared_ptr<engine::Session>> {
     // Who runs this has them open.
-    if (asker.traces != nullptr) return asker.OpenTrace(file);
+    if (asker.traces != nullptr) return asker.OpenTrace(file, open_one);
     engine::OpenOptions how = open_one;
     how.threads = given.threads;
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
@@ -239,7 +244,7 @@ Result<findings::Diagnosis> DiagnoseAll(
   for (size_t i = 0; i < files.size(); ++i) {
     auto session = std::move(open[i]);
     if (session == nullptr) {
-      LAMINA_ASSIGN(session, asker.OpenTrace(files[i]));
+      LAMINA_ASSIGN(session, asker.OpenTrace(files[i], alone));
     }
     const trace::Trace& trace = session->trace();
     const int64_t rank =
@@ -369,7 +374,8 @@ Result<Answer> RunDiagnose(const Options& options, Asker& asker) {
   {
     const ScopedStage stage(&asker.times, "diagnose");
     run.times = &asker.times;
-    LAMINA_ASSIGN(diagnosis, DiagnoseAll(files, asker, rules, run));
+    LAMINA_ASSIGN(diagnosis,
+                  DiagnoseAll(files, asker, rules, run, options.device));
   }
   if (run.only.empty())
     WarnOfUnused(run.suppressions, *rules, diagnosis, asker);
@@ -432,6 +438,9 @@ Body DescribeDiagnose(Description& args, Asker& asker) {
            "Whether ⟨fail_on⟩ fails when its rule could not look")
       .OneOf({"fail", "ok"})
       .ShowDefault();
+  args.Add("--device", options->device,
+           "Device for rooflines: a name (⟨lamina⟩ list devices) or a "
+           "file (default: what the trace says)");
   args.Add("--explain", options->explain,
            "Says what a rule looks for, and why so");
   args.Add("--check", options->check,

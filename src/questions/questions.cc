@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "base/stop.h"
 #include "engine/report.h"
+#include "findings/answer.h"
 #include "rules/document.h"
 
 namespace lamina::questions {
@@ -106,6 +107,7 @@ const std::vector<Row>& Rows() {
         {"--all"},
         Also("--top"),
         Also("--param"),
+        Also("--device"),
         AlsoPath("--suppress")},
        {{"event", "one event of the evidence, by its uid"}}},
       {"layers",
@@ -996,6 +998,10 @@ void PutNames(Document& document, const NamesOf& names) {
 void PutNames(Answer& answer, const NamesOf& names) {
   PutNames(answer.document, names);
   for (std::string& miss : answer.misses) miss = WithNames(miss, names);
+  if (answer.first != nullptr) {
+    for (auto& warning : answer.first->warnings)
+      warning.title = WithNames(warning.title, names);
+  }
   if (answer.fault) answer.fault = WithNames(*std::move(answer.fault), names);
 }
 

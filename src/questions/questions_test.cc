@@ -49,7 +49,7 @@ TEST(Questions, HaveEveryOptionOfTheirCommands) {
                                         // Of the whole session.
                                         "--step", "--range"};
   const std::map<std::string, std::set<std::string>> not_asked = {
-      {"report", {"--roofline"}},
+      {"report", {"--roofline", "--full"}},
       {"diagnose",
        {"--fail-on", "--abstain", "--explain", "--check", "--list-rules"}},
       {"layers", {"--show-layer-terminal", "--perfetto"}},

@@ -14,6 +14,7 @@
 #include "engine/memory.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
+#include "findings/answer.h"
 #include "findings/findings.h"
 #include "findings/suppressions.h"
 #include "page/page.h"
@@ -82,16 +83,26 @@ Result<Answer> RunFrames(const ReportParams& options, Asker& asker) {
   return answer;
 }
 
+// What to change next, in tables and sentences; and, where asked for, the
+// answer over all. Without device work there is nothing to change, but what is
+// wrong with the recording.
 Status AddFindings(const std::shared_ptr<engine::Session>& session,
-                   const std::string& trace, Document& document) {
+                   const std::string& trace, bool answers, Answer& answer) {
   constexpr size_t kMost = 5;
+  Document& document = answer.document;
   LAMINA_ASSIGN(const auto rules, findings::RuleSet::Load(session->data()));
   findings::Options options;
   LAMINA_ASSIGN(auto known, findings::LoadSuppressions("", trace));
   options.suppressions = std::move(known.all);
   LAMINA_ASSIGN(const auto diagnosis,
                 findings::Diagnose(session, rules, options));
-  findings::AddToReport(diagnosis, kMost, document);
+  if (!session->trace().device_slices().empty())
+    findings::AddToReport(diagnosis, kMost, document);
+  if (answers) {
+    LAMINA_ASSIGN(auto first,
+                  findings::MakeAnswer(*session, diagnosis, document.result));
+    answer.first = std::make_shared<findings::TraceAnswer>(std::move(first));
+  }
   return {};
 }
 
@@ -145,7 +156,8 @@ Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
   const bool later = options.findings_later;
   const bool may_find = native && !session->trace().device_slices().empty();
   const bool finds = asker.only.empty() ? may_find && !later : asked > 0;
-  Document document;
+  Answer answer;
+  Document& document = answer.document;
   document.command = "report";
   if (asker.only.empty() || !report.only.empty()) {
     LAMINA_ASSIGN(document,
@@ -168,10 +180,12 @@ Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
         Severity::kInfo, "findings_later",
         "What to change next is still looked for: the findings follow."));
   }
-  if (finds) {
+  const bool answers =
+      asker.only.empty() && native && !later && !asker.for_page();
+  if (finds || answers) {
     const ScopedStage stage(&asker.times, "findings");
     ::malloc_trim(0);  // what analyses freed, before the largest part
-    LAMINA_TRY(AddFindings(session, options.trace, document));
+    LAMINA_TRY(AddFindings(session, options.trace, answers, answer));
     LAMINA_TRY(engine::KeepOnly(document.result, asker.only));
   }
   document.inputs = {options.trace};
@@ -189,7 +203,7 @@ Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
   if (asker.top > 0 && !asker.for_screen()) {
     for (Table& table : document.result.tables) table.Truncate(asker.top);
   }
-  Answer answer(std::move(document));
+  answer.full = options.full || asker.top > 0;
   answer.sheets = !native;
   if (asker.for_page() && native && asker.Complete()) {
     answer.page = [session, report, max_events = options.html_max_events,
@@ -214,6 +228,8 @@ Body DescribeReport(Description& args, Asker& asker) {
            "Rank of the frames of one rank, for a folder of traces "
            "(⟨layout⟩ hta)")
       .Whole(0, 1000000000);
+  args.Flag("--full", options->full,
+            "All tables and sentences on a terminal, not one screen");
   asker.AddCapturesTo(args);
   asker.AddRegionTo(args);
   AddCompiledTo(args, options->compiled);

@@ -22,6 +22,7 @@ struct ReportParams {
   // Without what to change next, which takes longest: a note says that it
   // follows.
   bool findings_later = false;
+  bool full = false;  // tables and sentences on a terminal, too
 };
 
 Result<Answer> AskReport(const ReportParams& options, Asker& asker);

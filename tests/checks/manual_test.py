@@ -17,7 +17,7 @@ def options_of(help_text):
 
 
 def commands_of(help_text):
-    part = re.split(r"^Subcommands:\n", help_text, flags=re.M)
+    part = re.split(r"^(?:Subcommands|A trace):\n", help_text, flags=re.M)
     return re.findall(r"^  ([a-z][a-z-]*)  ", part[1], re.M) \
         if len(part) > 1 else []
 
@@ -62,6 +62,12 @@ def main():
         fish = folder / "share/fish/vendor_completions.d/lamina.fish"
         commands = all_commands([])
         checks.true("commands are found", len(commands) > 20)
+        for command in commands:
+            text = lamina(*command, "--help").stdout
+            wide = [line for line in text.splitlines() if len(line) > 80 and
+                    not line.startswith("  lamina")]
+            checks.equal(f"lamina {' '.join(command)} --help: 80 columns", wide,
+                         [])
         checks.equal("a page for each command", len(pages), len(commands))
         for command in commands:
             text = lamina(*command, "--help").stdout
@@ -86,6 +92,15 @@ def main():
         checks.equal("values", complete(
             script, ["lamina", "report", "--layout", ""]) >=
             {"native", "tracelens"}, True)
+        for words, offered in (
+                (["report", "--only", ""], {"ops", "gpu_timeline"}),
+                (["query", "--only", ""], set()),
+                (["report", "--device", ""], {"h100-sxm", "h100", "mi300x"}),
+                (["cost", "--device", "mi3"], {"mi300x", "mi325x"}),
+                (["diagnose", "--explain", ""], {"host.launch_bound"}),
+                (["diagnose", "--only", "kernel."], {"kernel.low_grid"})):
+            checks.equal(f"values of {' '.join(words)}", complete(
+                script, ["lamina", *words]) >= offered, True)
         if shutil.which("groff"):
             run = subprocess.run(
                 ["groff", "-man", "-Tutf8", "-ww",

@@ -2,6 +2,7 @@
 //
 // One JSON object:
 //   {"lamina": {"version", "command", "inputs"},
+//    "answer": {...},   of a report: what its first screen shows
 //    "tables": {"NAME": [{column: value, ...}, ...]},
 //    "notes": [{"severity", "id", "text", ...}]}
 // Times are numbers in microseconds with three decimals (columns *_us), exact.
@@ -99,6 +100,7 @@ Status Write(const Document& document, const WriteOptions& options) {
   w.Text("command", document.command);
   w.Texts("inputs", document.inputs);
   w.Close();
+  if (!options.answer.empty()) head += ",\n  \"answer\": " + options.answer;
   head += ",\n  \"tables\": {";
   sink->Write(head);
   const auto& tables = document.result.tables;

@@ -1,0 +1,741 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a diagnosis and the tables of a report to the answer over a trace.
+#include "findings/answer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/core.h>
+#include <map>
+
+#include "analysis/common/timeline.h"
+#include "analysis/host/idle.h"
+#include "base/counted.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "base/json/writer.h"
+#include "base/text.h"
+#include "cost/device.h"
+#include "findings/source.h"
+#include "sql/table_def.h"
+
+namespace lamina::findings {
+namespace {
+
+namespace host = analysis::host;
+
+struct SpentWord {
+  std::string_view key, words;
+  // Of the sentence, with the subject in front and a share behind.
+  std::string_view one, many;
+  std::string_view tail;  // behind "of the time"
+  // What to look at where no rule covers it.
+  std::string_view todo, text;
+};
+
+constexpr std::array<SpentWord, kSpent> kWords = {{
+    {"compute", "compute", "computes", "compute", "", "", ""},
+    {"communication", "communication alone", "only communicates",
+     "only communicate", "", "Hide exposed communication",
+     "Nothing runs beside these collectives: see the table collectives."},
+    {"copies", "copies alone", "only copies", "only copy", "",
+     "Hide exposed copies",
+     "Nothing runs beside these copies: see the table memory_copies."},
+    {"input", "data loading", "waits for data loading", "wait for data loading",
+     "", "Find what delays the batches",
+     "The host makes batches meanwhile: see lamina host."},
+    {"host", "host code", "waits for host code", "wait for host code", "",
+     "Find what the host does",
+     "The host runs other code meanwhile: see lamina host."},
+    {"launch", "launching", "waits for launches", "wait for launches", "",
+     "Find why launches are slow",
+     "The work was not launched in time: see lamina host."},
+    {"sync", "blocking calls", "waits for blocking calls",
+     "wait for blocking calls", "", "Find what the blocking calls do",
+     "The host sits in calls that wait: see lamina host."},
+    {"wait", "queued, waiting", "stands still", "stand still",
+     ", though work was queued", "Find what delays queued work",
+     "Work was submitted and did not start: see lamina host, and traces of "
+     "the other ranks."},
+    {"outside", "late start, early end", "starts late or ends early",
+     "start late or end early", "", "Find why GPUs start apart",
+     "Some devices have no work at the ends of the window: see the start of "
+     "each in the table streams."},
+    {"unknown", "cause unknown", "stands still", "stand still",
+     "; nothing recorded says why", "Record what launches the work",
+     "No launch of the work that follows is recorded: record the calls of the "
+     "runtime."},
+}};
+
+const SpentWord& WordsOf(Spent spent) {
+  return kWords[static_cast<size_t>(spent)];
+}
+
+constexpr double kSentenceShare = 0.10;  // a part that is worth the sentence
+constexpr double kOpenShare = 0.10;
+constexpr double kFixShare = 0.01;
+constexpr double kKnownShare = 0.001;
+constexpr double kLimitShare = 0.25;
+
+bool IsHost(Spent spent) {
+  return spent == Spent::kInput || spent == Spent::kHost ||
+         spent == Spent::kLaunch || spent == Spent::kSync;
+}
+
+Spent SpentOfIdle(const host::Idle& idle, const host::Part& part) {
+  switch (part.cause) {
+    case host::Cause::kUnlinked:
+      return Spent::kUnknown;
+    case host::Cause::kLaunchOverhead:
+      return Spent::kLaunch;
+    case host::Cause::kSync:
+    case host::Cause::kMemcpy:
+      return Spent::kSync;
+    case host::Cause::kGraph:
+    case host::Cause::kDependency:
+    case host::Cause::kKernelWait:
+    case host::Cause::kSubmittedWait:
+      return Spent::kWait;
+    case host::Cause::kNoWork:
+    case host::Cause::kHostBound:
+      break;
+  }
+  if (part.activity == host::kNone) return Spent::kHost;
+  const std::string& what = idle.activities[part.activity].what;
+  if (what == "data_loader" || what == "tokenizer" || what == "file_io")
+    return Spent::kInput;
+  if (what == "slow_launch") return Spent::kLaunch;
+  if (what == "read_device_value" || what == "blocked") return Spent::kSync;
+  return Spent::kHost;
+}
+
+// An idle span of one kind.
+struct Stretch {
+  Interval at;  // from the first event
+  Spent spent;
+};
+
+class Maker {
+ public:
+  Maker(engine::Session& session, const Diagnosis& d, const ResultSet& report)
+      : session_(session), d_(d), report_(report) {}
+
+  Result<TraceAnswer> Make() {
+    const sql::Asked asked{session_, {}};
+    LAMINA_ASSIGN(context_, asked.Context());
+    LAMINA_ASSIGN(model_, asked.Get<host::HostModel>());
+    LAMINA_ASSIGN(idle_, asked.Get<host::Idle>());
+    LAMINA_ASSIGN(const cost::Device* const device, session_.input().Device());
+    if (device != nullptr) out_.device = device->title;
+    if (out_.device.empty() && !session_.trace().info.devices.empty())
+      out_.device = session_.trace().info.devices.front().name;
+    for (const Spent spent : AllSpent()) out_.bar.push_back({spent, 0, 0});
+    AddDevices();
+    Utilise();
+    Limit();
+    AddFixes();
+    AddOpen();
+    LAMINA_TRY(AddSources());
+    AddWarnings();
+    for (const RuleRun& run : d_.runs) {
+      out_.looked +=
+          run.state != State::kAbstained && run.state != State::kFailed;
+      ++out_.rules;
+    }
+    out_.sentence = model_->devices().empty() ? HostSentence() : Sentence();
+    return std::move(out_);
+  }
+
+ private:
+  static std::vector<Spent> AllSpent() {
+    std::vector<Spent> out;
+    for (size_t i = 0; i < kSpent; ++i) out.push_back(static_cast<Spent>(i));
+    return out;
+  }
+
+  void Add(Spent spent, int64_t ns) {
+    out_.bar[static_cast<size_t>(spent)].ns += ns;
+  }
+
+  int64_t TotalNs() const {
+    return out_.window_ns * static_cast<int64_t>(model_->devices().size());
+  }
+
+  // The parts tile the common window of all devices.
+  void AddDevices() {
+    const auto& trace = model_->trace();
+    const auto& devices = model_->devices();
+    const auto bucket = [&](trace::SliceId s) {
+      return context_->device.bucket(s);
+    };
+    std::vector<int64_t> family_ns(context_->catalog.families().size());
+    Interval window{INT64_MAX, INT64_MIN};
+    int64_t own_ns = 0;
+    for (const host::DeviceFacts& device : devices) {
+      out_.device_names.push_back(device.name);
+      const analysis::Timeline t =
+          analysis::MakeTimeline(trace, device.work, bucket);
+      window.start_ns = std::min(window.start_ns, t.window.start_ns);
+      window.end_ns = std::max(window.end_ns, t.window.end_ns);
+      own_ns += t.total_ns;
+      Add(Spent::kCompute, t.computation_ns);
+      Add(Spent::kCommunication, t.exposed_communication_ns);
+      Add(Spent::kCopies, t.exposed_copies_ns);
+      AddFamilies(device, family_ns);
+    }
+    if (devices.empty()) {
+      HostWindow();
+      return;
+    }
+    out_.window_ns = window.length_ns();
+    stretches_.resize(devices.size());
+    for (const host::Part& part : idle_->parts) {
+      const Spent spent = SpentOfIdle(*idle_, part);
+      Add(spent, part.length_ns);
+      const int64_t start = part.start_ns - trace.first_ns;
+      stretches_[idle_->gaps[part.gap].device].push_back(
+          {{start, start + part.length_ns}, spent});
+    }
+    // Other devices work, this one not yet or no more.
+    Add(Spent::kOutside, TotalNs() - own_ns);
+    const auto total = static_cast<double>(std::max<int64_t>(1, TotalNs()));
+    for (BarPart& part : out_.bar)
+      part.share = static_cast<double>(part.ns) / total;
+    for (size_t i = 0; i < family_ns.size(); ++i) {
+      if (family_ns[i] > 0)
+        out_.families.push_back(
+            {context_->catalog.families()[i].name, family_ns[i]});
+    }
+    std::stable_sort(
+        out_.families.begin(), out_.families.end(),
+        [](const Family& a, const Family& b) { return a.ns > b.ns; });
+  }
+
+  // A moment with several kernels belongs to the one that began first.
+  void AddFamilies(const host::DeviceFacts& device,
+                   std::vector<int64_t>& family_ns) const {
+    const auto& trace = model_->trace();
+    int64_t covered = INT64_MIN;
+    for (const trace::SliceId s : device.work) {
+      if (context_->device.bucket(s) != analysis::Bucket::kCompute) continue;
+      const int64_t from = std::max(covered, trace.Start(s));
+      const int64_t end = trace.End(s);
+      if (end <= from) continue;
+      family_ns[context_->device.family(s)] += end - from;
+      covered = end;
+    }
+  }
+
+  // Without device work the trace is the window.
+  void HostWindow() {
+    const auto& trace = model_->trace();
+    int64_t last = trace.first_ns;
+    for (uint32_t i = 0; i < trace.slices.size(); ++i)
+      last = std::max(last, trace.End(trace::SliceId(i)));
+    out_.window_ns = last - trace.first_ns;
+  }
+
+  std::string HostSentence() const {
+    const Table* const ops = report_.Find("host_ops");
+    int64_t ns = 0;
+    if (ops != nullptr && ops->schema().Find("self_us"))
+      ns = ops->Sum("self_us");
+    return ns == 0 ? "No GPU work and no ops are recorded."
+                   : fmt::format("No GPU work; ops take {} of {}.",
+                                 HumanTime(ns), HumanTime(out_.window_ns));
+  }
+
+  // In at most six words.
+  static std::string ShortWhy(std::string_view why) {
+    if (why.starts_with("no op has a cost model")) return "no shapes recorded";
+    if (why.starts_with("no work on matrix units"))
+      return "no matrix work with a cost";
+    if (why.starts_with("no peaks")) return "the device is not known";
+    if (why.starts_with("the device has no peak")) return "no peak for its type";
+    if (const size_t at = why.find(" of the compute time");
+        at != std::string_view::npos)
+      return std::string(why.substr(0, at)) + " of compute modelled";
+    if (const size_t at = why.find(" of the FLOPs are estimated");
+        at != std::string_view::npos)
+      return std::string(why.substr(0, at)) + " of FLOPs estimated";
+    return std::string(why);
+  }
+
+  void Utilise() {
+    auto& mfu = out_.mfu;
+    const Table* const run = report_.Find("mfu_run");
+    if (run == nullptr || run->rows() == 0) {
+      mfu.why = "no steps recorded";
+      return;
+    }
+    const Value value = run->At(0, "mfu");
+    mfu.period_ns = run->At(0, "period_us").integer();
+    if (const Value type = run->At(0, "dominant_type"); !type.null())
+      mfu.type = type.text();
+    if (const Value peak = run->At(0, "peak_tflops"); !peak.null())
+      mfu.peak_flops = 1e12 * peak.real();
+    if (!value.null()) {
+      mfu.value = value.real() / 100;
+      return;
+    }
+    const Value why = run->At(0, "why");
+    mfu.why = why.null() ? "nothing to count" : ShortWhy(why.text());
+  }
+
+  // What bounds most of the time whose roofline is known; empty: unknown.
+  std::string_view Bound() const {
+    const Table* const ops = report_.Find("op_efficiency");
+    if (ops == nullptr || !ops->schema().Find("bound")) return {};
+    int64_t compute = 0, memory = 0;
+    for (size_t row = 0; row < ops->rows(); ++row) {
+      const Value bound = ops->At(row, "bound");
+      if (bound.null()) continue;
+      (bound.text() == "compute" ? compute : memory) +=
+          ops->At(row, "busy_us").integer();
+    }
+    // Of little of the work it says nothing of the rest.
+    if (2 * (compute + memory) < out_.Ns(Spent::kCompute)) return {};
+    return compute > memory ? "arithmetic" : "memory traffic";
+  }
+
+  void Limit() {
+    if (model_->devices().empty()) {
+      out_.limited_by = {"host", "no GPU work", 1};
+      return;
+    }
+    std::map<std::string_view, int64_t> sums;
+    Spent most_of_host = Spent::kInput;
+    for (const BarPart& part : out_.bar) {
+      if (IsHost(part.spent)) {
+        sums["host"] += part.ns;
+        if (part.ns > out_.Ns(most_of_host)) most_of_host = part.spent;
+      }
+    }
+    sums["communication"] = out_.Ns(Spent::kCommunication);
+    sums["copies"] = out_.Ns(Spent::kCopies);
+    sums["waits"] = out_.Ns(Spent::kWait) + out_.Ns(Spent::kOutside);
+    sums["unknown"] = out_.Ns(Spent::kUnknown);
+    std::pair<std::string_view, int64_t> largest{"", -1};
+    for (const auto& sum : sums) {
+      if (sum.second > largest.second) largest = sum;
+    }
+    const auto total = static_cast<double>(std::max<int64_t>(1, TotalNs()));
+    const auto share = static_cast<double>(largest.second) / total;
+    const int64_t compute = out_.Ns(Spent::kCompute);
+    if (largest.second > 0 &&
+        (share >= kLimitShare || largest.second > compute)) {
+      out_.limited_by = {
+          largest.first,
+          largest.first == "host" ? SpentWords(most_of_host) : "", share};
+    } else {
+      out_.limited_by = {"GPU", Bound(), static_cast<double>(compute) / total};
+    }
+  }
+
+  static std::string_view EffortWords(std::string_view effort) {
+    return effort == "setting" ? "one setting"
+           : effort == "lines" ? "few lines"
+                               : "work";
+  }
+
+  static bool IsWarning(const Finding& f) {
+    return f.fixes[0]->layer == "recording" || f.rule->once ||
+           f.gain_kind() == "none";
+  }
+
+  static bool IsShown(const Finding& f) {
+    return !f.small && !f.suppressed && f.rule->open.empty();
+  }
+
+  // What a finding saves at most: of idle time no more than there is.
+  int64_t MostOf(const Finding& f) const {
+    if (f.rule->kind != ClaimKind::kIdle) return out_.window_ns;
+    const auto devices =
+        std::max<int64_t>(1, static_cast<int64_t>(out_.device_names.size()));
+    return std::max(f.gain_ns, f.owned_ns / devices);
+  }
+
+  void AddFixes() {
+    for (const Finding& f : d_.findings) {
+      if (!IsShown(f) || IsWarning(f)) continue;
+      out_.together_ns += f.gain_ns;
+      out_.known += f.share >= kKnownShare;
+      // What saves that little is found after what stands before it.
+      if (f.share < kFixShare) {
+        ++out_.smaller;
+        continue;
+      }
+      AnswerFix fix;
+      fix.id = f.id;
+      fix.rule = f.rule->id;
+      fix.todo = f.todo;
+      fix.gain_ns = std::min(f.gain_ns, out_.window_ns);
+      fix.low_ns = f.gain_low_ns;
+      fix.high_ns = std::min(f.gain_high_ns, MostOf(f));
+      fix.how = f.gain_kind();
+      fix.sure = f.confidence == Confidence::kHint ? "possible"
+                                                   : ConfidenceName(f.confidence);
+      fix.effort = EffortWords(f.fixes[0]->effort);
+      fix.what = f.what;
+      for (const Fix* const one : f.fixes) {
+        if (fix.text.size() < 3) fix.text.push_back(one->text);
+      }
+      fix.verify = f.rule->verify;
+      findings_.push_back(&f);
+      Put(std::move(fix));
+    }
+    out_.together_ns = std::min(out_.together_ns, out_.window_ns);
+  }
+
+  void Put(AnswerFix fix) {
+    fix.before_ns = out_.window_ns;
+    fix.after_ns = out_.window_ns - fix.gain_ns;
+    fix.share = out_.window_ns == 0 ? 0
+                                    : static_cast<double>(fix.gain_ns) /
+                                          static_cast<double>(out_.window_ns);
+    out_.fixes.push_back(std::move(fix));
+  }
+
+  // What findings own of each part of the bar.
+  std::array<int64_t, kSpent> Owned() {
+    std::array<int64_t, kSpent> owned{};
+    absl::flat_hash_map<int64_t, int64_t> by_event;
+    std::vector<std::vector<Claim>> idle(model_->devices().size());
+    for (const Finding& f : d_.findings) {
+      if (!f.rule->open.empty() || f.rule->over_ranks) continue;
+      for (const Claim& claim : f.spans) {
+        if (claim.uid >= 0) {
+          by_event[claim.uid] += claim.owned_ns;
+        } else if (claim.device < idle.size() && claim.dur_ns > 0) {
+          idle[claim.device].push_back(claim);
+        }
+      }
+    }
+    if (!by_event.empty()) {
+      for (const trace::SliceId s : model_->trace().device_slices()) {
+        const auto bucket = context_->device.bucket(s);
+        if (bucket == analysis::Bucket::kCompute) continue;
+        const auto found = by_event.find(model_->trace().Uid(s));
+        if (found == by_event.end()) continue;
+        const Spent spent = bucket == analysis::Bucket::kCommunication
+                                ? Spent::kCommunication
+                                : Spent::kCopies;
+        owned[static_cast<size_t>(spent)] += found->second;
+      }
+    }
+    for (size_t device = 0; device < idle.size(); ++device)
+      AddOwnedIdle(idle[device], stretches_[device], owned);
+    return owned;
+  }
+
+  // `claims` in any order, `stretches` by start and disjoint but for those of
+  // crowded threads, of which the lengths alone are right.
+  static void AddOwnedIdle(std::vector<Claim>& claims,
+                           const std::vector<Stretch>& stretches,
+                           std::array<int64_t, kSpent>& owned) {
+    std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
+      return a.start_ns < b.start_ns;
+    });
+    size_t first = 0;
+    for (const Claim& claim : claims) {
+      const Interval at{claim.start_ns, claim.start_ns + claim.dur_ns};
+      while (first < stretches.size() &&
+             stretches[first].at.end_ns <= at.start_ns)
+        ++first;
+      const double granted = static_cast<double>(claim.owned_ns) /
+                             static_cast<double>(claim.dur_ns);
+      for (size_t i = first;
+           i < stretches.size() && stretches[i].at.start_ns < at.end_ns; ++i) {
+        const int64_t both = std::min(at.end_ns, stretches[i].at.end_ns) -
+                             std::max(at.start_ns, stretches[i].at.start_ns);
+        if (both > 0) {
+          owned[static_cast<size_t>(stretches[i].spent)] +=
+              static_cast<int64_t>(granted * static_cast<double>(both));
+        }
+      }
+    }
+  }
+
+  // What ops could gain at their rooflines, where nothing better is known.
+  void AddHeadroom() {
+    if (!out_.fixes.empty()) return;
+    for (const Finding& f : d_.findings) {
+      if (f.small || f.suppressed || f.rule->kind != ClaimKind::kNone ||
+          f.rule->open.empty() ||
+          static_cast<double>(f.open_ns) <
+              kOpenShare * static_cast<double>(out_.window_ns))
+        continue;
+      AnswerFix fix;
+      fix.id = f.id;
+      fix.rule = f.rule->id;
+      fix.todo = f.todo;
+      fix.gain_ns = fix.high_ns = std::min(f.open_ns, out_.window_ns);
+      fix.how = "ceiling";
+      fix.sure = "open";
+      fix.effort = EffortWords(f.fixes[0]->effort);
+      fix.what = f.what;
+      fix.text = {f.fixes[0]->text};
+      fix.verify = f.rule->verify;
+      Put(std::move(fix));
+    }
+  }
+
+  // A large part of which no finding has half.
+  void AddOpen() {
+    if (model_->devices().empty()) return;
+    AddHeadroom();
+    const std::array<int64_t, kSpent> owned = Owned();
+    const auto devices = static_cast<int64_t>(model_->devices().size());
+    for (const BarPart& part : out_.bar) {
+      const int64_t has = owned[static_cast<size_t>(part.spent)];
+      if (part.spent == Spent::kCompute || part.share < kOpenShare ||
+          2 * has >= part.ns)
+        continue;
+      const SpentWord& word = WordsOf(part.spent);
+      AnswerFix fix;
+      fix.id = "open." + std::string(word.key);
+      fix.todo = word.todo;
+      fix.gain_ns = fix.high_ns = (part.ns - has) / devices;
+      fix.how = "ceiling";
+      fix.sure = "open";
+      fix.effort = "work";
+      fix.what = fmt::format("{} has no finding of its own.", word.words);
+      fix.what.front() = static_cast<char>(fix.what.front() - 'a' + 'A');
+      const std::string mostly = MostOf(part.spent);
+      fix.text = {(mostly.empty() ? "" : "Mostly " + mostly + ". ") +
+                  std::string(word.text)};
+      fix.verify = fmt::format("less {} in the bar", word.words);
+      Put(std::move(fix));
+    }
+    std::stable_sort(out_.fixes.begin(), out_.fixes.end(),
+                     [](const AnswerFix& a, const AnswerFix& b) {
+                       return a.gain_ns > b.gain_ns;
+                     });
+    if (out_.fixes.size() <= kMostFixes) return;
+    out_.smaller += out_.fixes.size() - kMostFixes;
+    out_.fixes.resize(kMostFixes);
+  }
+
+  // What the host did in most of a part of the bar; empty: nothing stands out.
+  std::string MostOf(Spent spent) const {
+    std::vector<int64_t> ns(idle_->activities.size());
+    int64_t all = 0;
+    for (const host::Part& part : idle_->parts) {
+      if (SpentOfIdle(*idle_, part) != spent) continue;
+      all += part.length_ns;
+      if (part.activity != host::kNone) ns[part.activity] += part.length_ns;
+    }
+    const auto most = std::max_element(ns.begin(), ns.end());
+    if (most == ns.end() || 4 * *most < all) return {};
+    const auto& activity =
+        idle_->activities[static_cast<size_t>(most - ns.begin())];
+    return Shorten(activity.detail.empty() ? activity.what : activity.detail,
+                   60);
+  }
+
+  Status AddSources() {
+    for (AnswerFix& fix : out_.fixes) {
+      const auto found =
+          std::ranges::find(findings_, fix.id, [](const Finding* f) {
+            return std::string_view(f->id);
+          });
+      if (found == findings_.end()) continue;
+      LAMINA_TRY(FindSource(session_, **found, fix));
+    }
+    return {};
+  }
+
+  void AddWarnings() {
+    std::vector<const Finding*> told;
+    for (const Finding& f : d_.findings) {
+      if (IsShown(f) && IsWarning(f)) told.push_back(&f);
+    }
+    // What makes numbers void first, then what is not about the recording.
+    std::stable_sort(told.begin(), told.end(),
+                     [](const Finding* a, const Finding* b) {
+                       const auto rank = [](const Finding* f) {
+                         return f->severity == "blocker"              ? 0
+                                : f->fixes[0]->layer == "recording" ? 1
+                                                                    : 2;
+                       };
+                       return rank(a) < rank(b);
+                     });
+    for (const Finding* const f : told)
+      out_.warnings.push_back({f->rule->title, f->todo});
+    for (const Note& note : report_.notes) {
+      if (note.severity != Severity::kWarning || IsOfRule(note)) continue;
+      // Its first clause.
+      std::string text = note.text.substr(0, note.text.find("; "));
+      while (text.ends_with('.')) text.pop_back();
+      out_.warnings.push_back({std::move(text), ""});
+    }
+  }
+
+  bool IsOfRule(const Note& note) const {
+    return std::any_of(d_.runs.begin(), d_.runs.end(), [&](const RuleRun& run) {
+      return run.rule->id == note.id;
+    });
+  }
+
+  std::string Sentence() const {
+    const size_t devices = model_->devices().size();
+    const BarPart* largest = &out_.bar[1];
+    for (const BarPart& part : out_.bar) {
+      if (part.spent != Spent::kCompute && part.ns > largest->ns)
+        largest = &part;
+    }
+    const bool lost = largest->share >= kSentenceShare;
+    const SpentWord& word =
+        WordsOf(lost ? largest->spent : Spent::kCompute);
+    const std::string who =
+        devices == 1 ? "The GPU" : fmt::format("{} GPUs", devices);
+    const double share = lost ? largest->share : out_.bar[0].share;
+    std::string text = fmt::format("{} {} {} of the time{}", who,
+                                   devices == 1 ? word.one : word.many,
+                                   SharePercent(share), word.tail);
+    if (!lost && out_.mfu.value) {
+      text += fmt::format(", at {} of {} peak", SharePercent(*out_.mfu.value),
+                          devices == 1 ? "its" : "their");
+    }
+    return text + ".";
+  }
+
+  engine::Session& session_;
+  const Diagnosis& d_;
+  const ResultSet& report_;
+  const analysis::Context* context_ = nullptr;
+  const host::HostModel* model_ = nullptr;
+  const host::Idle* idle_ = nullptr;
+  std::vector<std::vector<Stretch>> stretches_;  // by device
+  std::vector<const Finding*> findings_;         // that are fixes
+  TraceAnswer out_;
+};
+
+void WriteSource(json::Writer& w, std::string_view key,
+                 const std::optional<SourceLine>& line) {
+  w.Key(key);
+  if (!line) {
+    w.Null();
+    return;
+  }
+  w.Object();
+  w.Text("path", line->path);
+  w.Int("line", line->line);
+  w.Text("function", line->function);
+  w.Close();
+}
+
+void WriteFix(json::Writer& w, const AnswerFix& fix, size_t rank) {
+  w.Object();
+  w.Int("rank", rank);
+  w.Text("id", fix.id);
+  w.Text("rule", fix.rule);
+  w.Text("do", fix.todo);
+  w.Int("gain_ns", fix.gain_ns);
+  w.Int("low_ns", fix.low_ns);
+  w.Int("high_ns", fix.high_ns);
+  w.Int("before_ns", fix.before_ns);
+  w.Int("after_ns", fix.after_ns);
+  w.Real("share", fix.share);
+  w.Text("how", fix.how);
+  w.Text("sure", fix.sure);
+  w.Text("effort", fix.effort);
+  w.Text("what", fix.what);
+  w.Texts("text", fix.text);
+  w.Text("verify", fix.verify);
+  w.Object("where");
+  WriteSource(w, "own", fix.own);
+  WriteSource(w, "lib", fix.library);
+  w.Int("framework_frames", fix.framework_frames);
+  w.Close();
+  w.Close();
+}
+
+}  // namespace
+
+std::string_view SpentKey(Spent spent) { return WordsOf(spent).key; }
+std::string_view SpentWords(Spent spent) { return WordsOf(spent).words; }
+
+std::string SharePercent(double share) {
+  const double percent = 100 * share;
+  if (percent > 0 && percent < 0.05) return "<0.1 %";
+  // Nearly all is not all.
+  if (share < 1 && percent >= 99.5)
+    return fmt::format("{:.1f} %", std::floor(10 * percent) / 10);
+  return fmt::format("{:.{}f} %", percent, percent < 9.95 ? 1 : 0);
+}
+
+Result<TraceAnswer> MakeAnswer(engine::Session& session, const Diagnosis& d,
+                               const ResultSet& report) {
+  return Maker(session, d, report).Make();
+}
+
+std::string AnswerJson(const TraceAnswer& a) {
+  std::string out;
+  json::Writer w(out, json::Writer::Spaces::kAfter, 2);
+  using Lines = json::Writer::Lines;
+  w.Object(Lines::kEach);
+  w.Text("sentence", a.sentence);
+  w.Int("window_ns", a.window_ns);
+  w.Texts("devices", a.device_names);
+  w.Text("device", a.device);
+  w.Array("bar", Lines::kEach);
+  for (const BarPart& part : a.bar) {
+    w.Object();
+    w.Text("key", SpentKey(part.spent));
+    w.Text("words", SpentWords(part.spent));
+    w.Int("ns", part.ns);
+    w.Real("share", part.share);
+    if (part.spent == Spent::kCompute) {
+      w.Array("families");
+      for (const Family& family : a.families) {
+        w.Object();
+        w.Text("family", family.name);
+        w.Int("ns", family.ns);
+        w.Close();
+      }
+      w.Close();
+    }
+    w.Close();
+  }
+  w.Close();
+  w.Object("mfu");
+  w.Key("value");
+  if (a.mfu.value) {
+    w.Real(*a.mfu.value);
+  } else {
+    w.Null();
+  }
+  w.Real("peak_flops", a.mfu.peak_flops);
+  w.Text("type", a.mfu.type);
+  w.Int("period_ns", a.mfu.period_ns);
+  w.Text("why", a.mfu.why);
+  w.Close();
+  w.Object("limited_by");
+  w.Text("class", a.limited_by.what);
+  w.Text("detail", a.limited_by.detail);
+  w.Real("share", a.limited_by.share);
+  w.Close();
+  w.Array("fixes", Lines::kEach);
+  for (size_t i = 0; i < a.fixes.size(); ++i) WriteFix(w, a.fixes[i], i + 1);
+  w.Close();
+  w.Array("warnings", Lines::kEach);
+  for (const AnswerWarning& warning : a.warnings) {
+    w.Object();
+    w.Text("title", warning.title);
+    w.Text("do", warning.todo);
+    w.Close();
+  }
+  w.Close();
+  w.Int("together_ns", a.together_ns);
+  w.Object("more");
+  w.Int("smaller", a.smaller);
+  w.Int("rules_looked", a.looked);
+  w.Int("rules", a.rules);
+  w.Close();
+  w.Close();
+  return out;
+}
+
+}  // namespace lamina::findings

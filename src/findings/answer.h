@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The answer over a trace: what its window was spent on, what limits it, and
+// what to change, in the order of what that saves. Made once; a terminal, a page
+// and programs show the same numbers and words.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "findings/findings.h"
+
+namespace lamina::findings {
+
+// What a nanosecond of a device was spent on, in the order of the bar.
+enum class Spent : uint8_t {
+  kCompute,
+  kCommunication,  // and no computation beside it
+  kCopies,         // and neither of the two beside them
+  kInput,          // idle from here on: the host makes batches
+  kHost,           // the host runs other code, or nothing is recorded of it
+  kLaunch,         // the host launches
+  kSync,           // the host sits in a call that waits
+  kWait,           // submitted work waits
+  kOutside,        // other devices work, this one not yet or no more
+  kUnknown,        // no launch of the work that follows is recorded
+};
+inline constexpr size_t kSpent = 10;
+// "compute", "communication" ...: the key of the part.
+std::string_view SpentKey(Spent spent);
+// "data loading", "blocking calls": the words on a screen.
+std::string_view SpentWords(Spent spent);
+
+struct BarPart {
+  Spent spent = Spent::kCompute;
+  int64_t ns = 0;    // of all devices
+  double share = 0;  // of all of their time, 0..1
+};
+
+struct Family {
+  std::string_view name;
+  int64_t ns = 0;  // of all devices, where no kernel began before
+};
+
+// A line of Python, shown by its base name.
+struct SourceLine {
+  std::string path;
+  int64_t line = 0;
+  std::string function;
+};
+
+struct AnswerFix {
+  std::string id;    // of the finding; of an open one "open.KEY"
+  std::string rule;  // empty: no rule covers it
+  std::string todo;  // "Use fused attention (SDPA)"
+  // Wall time that this saves alone, a mean over devices; what an open one
+  // saves at most.
+  int64_t gain_ns = 0, low_ns = 0, high_ns = 0;
+  int64_t before_ns = 0, after_ns = 0;
+  double share = 0;        // gain of the window, 0..1
+  std::string_view how;    // measured, bound, estimate, ceiling
+  std::string_view sure;   // fact, likely, possible, open
+  std::string_view effort;  // "one setting", "few lines", "work"
+  std::string what;         // one sentence
+  std::vector<std::string> text;  // what to do, the first to begin with
+  std::string verify;             // the number that shows that it is gone
+  // Lines that lead to it: the innermost of the user, the innermost of a
+  // library; and how many frames of frameworks lie between and below.
+  std::optional<SourceLine> own, library;
+  size_t framework_frames = 0;
+};
+
+struct AnswerWarning {
+  std::string title;  // a clause: "The recording holds the start of the process"
+  std::string todo;   // may be empty
+};
+
+struct TraceAnswer {
+  int64_t window_ns = 0;  // wall time of the device work, or of the trace
+  std::vector<std::string> device_names;
+  std::string device;  // "NVIDIA H100 SXM"; empty: not known
+  std::vector<BarPart> bar;  // all parts; they add up to window x devices
+  std::vector<Family> families;  // of the compute part; they add up to it
+
+  struct Utilisation {
+    std::optional<double> value;  // 0..1
+    double peak_flops = 0;        // per second
+    std::string type;             // "matrix_bf16"
+    int64_t period_ns = 0;
+    std::string why;  // without a value: in at most six words
+  } mfu;
+  struct Limit {
+    // host, communication, copies, waits, unknown, GPU
+    std::string_view what;
+    std::string_view detail;  // "data loading", "memory traffic"; may be empty
+    double share = 0;
+  } limited_by;
+
+  std::string sentence;
+  std::vector<AnswerFix> fixes;  // by gain, at most kMostFixes
+  std::vector<AnswerWarning> warnings;
+  int64_t together_ns = 0;  // of all fixes, those that are not shown too
+  size_t known = 0;         // fixes of which the gain is known
+  size_t smaller = 0;       // fixes that are not shown
+  size_t looked = 0, rules = 0;
+
+  int64_t Ns(Spent spent) const { return bar[static_cast<size_t>(spent)].ns; }
+};
+inline constexpr size_t kMostFixes = 5;
+
+// `report`: the tables and notes of a report without options on the same
+// session. Errors: those of the facts that it asks for.
+Result<TraceAnswer> MakeAnswer(engine::Session& session, const Diagnosis& d,
+                               const ResultSet& report);
+
+// "46 %", "8.0 %", "<0.1 %"; "100 %" only of all.
+std::string SharePercent(double share);
+
+// As JSON, one object. Times are integers in nanoseconds.
+std::string AnswerJson(const TraceAnswer& answer);
+
+}  // namespace lamina::findings

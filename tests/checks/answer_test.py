@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The answer over a trace, on the samples and on all reference traces: its bar
+tiles the window, its sentence is short, what limits agrees with the bar, fixes
+stand by what they save, and a terminal of any width shows the same numbers."""
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import unicodedata
+
+from common import LAMINA, ROOT, SAMPLES, Checks, lamina
+
+ENDINGS = (".json.gz", ".sqlite", ".db", ".xplane.pb", ".pftrace")
+HOST = ("input", "host", "launch", "sync")
+WIDTHS = (60, 80, 120, 200)
+
+
+def traces():
+    found = [SAMPLES / f"{name}.json.gz" for name in (
+        "serve", "train_step", "moe", "ranks/rank0")]
+    found += [SAMPLES / "compiled.json", SAMPLES / "jax.xplane.pb"]
+    folder = pathlib.Path(
+        os.environ.get("LAMINA_SHARED", ROOT.parent / "shared")) / "traces"
+    if not folder.is_dir():
+        print(f"left out: reference traces, none in {folder}")
+    return found + sorted(p for p in folder.rglob("*")
+                          if p.name.endswith(ENDINGS) and
+                          "truth" not in p.name)
+
+
+def holds(check, what, condition, seen=""):
+    check.true(what if condition else f"{what}\n{seen}", condition)
+
+
+def percent(share):
+    """As a screen shows it."""
+    value = 100 * share
+    if 0 < value < 0.05:
+        return "<0.1 %"
+    if share < 1 and value >= 99.5:
+        return f"{int(value * 10) / 10:.1f} %"
+    return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
+
+
+def cells(line):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in line if not unicodedata.combining(c))
+
+
+def parts_of(answer):
+    return {part["key"]: part["ns"] for part in answer["bar"]}
+
+
+def check_bar(check, name, answer, tables):
+    parts = parts_of(answer)
+    devices = len(answer["devices"])
+    total = answer["window_ns"] * devices
+    check.equal(f"{name}: the bar tiles the window", sum(parts.values()), total)
+    holds(check, f"{name}: no part is negative", min(parts.values()) >= 0)
+    families = answer["bar"][0]["families"]
+    check.equal(f"{name}: families tile the compute part",
+                sum(f["ns"] for f in families), parts["compute"])
+    if devices == 0:
+        return
+    timeline = {}
+    for row in tables["gpu_timeline"]:
+        timeline.setdefault(row["type"], {})[row["device"]] = round(
+            row["time_us"] * 1000)
+    check.equal(f"{name}: window of gpu_timeline",
+                timeline["total_time"]["all"], answer["window_ns"])
+    names = ("computation_time", "exposed_comm_time", "exposed_memcpy_time")
+    for key, kind in zip(("compute", "communication", "copies"), names):
+        of = timeline[kind]
+        each = [of[d] for d in of if d not in ("all", "mean")] or [of["all"]]
+        check.equal(f"{name}: {key} of gpu_timeline", sum(each), parts[key])
+
+
+def check_limit(check, name, answer):
+    parts = parts_of(answer)
+    total = sum(parts.values())
+    if total == 0:
+        return
+    groups = {"host": sum(parts[key] for key in HOST),
+              "communication": parts["communication"],
+              "copies": parts["copies"],
+              "waits": parts["wait"] + parts["outside"],
+              "unknown": parts["unknown"]}
+    most = max(groups.values())
+    said = answer["limited_by"]
+    if most > 0 and (most >= 0.25 * total or most > parts["compute"]):
+        check.equal(f"{name}: limited by the largest", groups[said["class"]],
+                    most)
+        if said["class"] == "host":
+            words = {p["words"]: p["ns"] for p in answer["bar"]
+                     if p["key"] in HOST}
+            check.equal(f"{name}: and by most of it", words[said["detail"]],
+                        max(words.values()))
+    else:
+        check.equal(f"{name}: limited by the device", said["class"], "GPU")
+    # The sentence names a part of the bar, and its share.
+    lost = max((p for p in answer["bar"] if p["key"] != "compute"),
+               key=lambda p: p["ns"])
+    share = lost["share"] if lost["share"] >= 0.1 else answer["bar"][0]["share"]
+    holds(check, f"{name}: the sentence says {percent(share)}",
+               percent(share) in answer["sentence"], answer["sentence"])
+
+
+def check_sentence(check, name, answer):
+    words = [w for w in answer["sentence"].split() if w != "%"]
+    holds(check, f"{name}: at most 15 words", len(words) <= 15,
+               answer["sentence"])
+    numbers = re.findall(r"\d[\d.]*(?= [%a-zµ])", answer["sentence"])
+    if answer["devices"] and len(answer["devices"]) == 1:
+        holds(check, f"{name}: at most two numbers", len(numbers) <= 2,
+                   answer["sentence"])
+    mfu = answer["mfu"]
+    holds(check, f"{name}: MFU, or why there is none in six words",
+               mfu["value"] is not None or 1 <= len(mfu["why"].split()) <= 6,
+               mfu)
+
+
+def check_fixes(check, name, answer):
+    fixes = answer["fixes"]
+    gains = [fix["gain_ns"] for fix in fixes]
+    check.equal(f"{name}: fixes by gain", gains, sorted(gains, reverse=True))
+    holds(check, f"{name}: at most five", len(fixes) <= 5)
+    todo = [fix["do"] for fix in fixes]
+    check.equal(f"{name}: no two alike", len(set(todo)), len(todo))
+    for fix in fixes:
+        holds(check, f"{name}: {fix['do']}: short",
+                   len(fix["do"]) <= 32 and fix["do"][0].isupper())
+        holds(check, f"{name}: {fix['do']}: numbers agree",
+                   fix["before_ns"] == answer["window_ns"] and
+                   fix["after_ns"] == fix["before_ns"] - fix["gain_ns"] and
+                   0 <= fix["low_ns"] <= fix["gain_ns"] <= fix["high_ns"] <=
+                   answer["window_ns"], fix)
+        holds(check, f"{name}: {fix['do']}: open is a ceiling",
+                   (fix["sure"] == "open") == (fix["how"] == "ceiling") and
+              (fix["sure"] == "open" or fix["rule"] != ""))
+    holds(check, f"{name}: together no more than the window",
+               0 <= answer["together_ns"] <= answer["window_ns"])
+
+
+def check_open(check, name, answer):
+    """A large part without a fix or a warning is an open fix."""
+    if not answer["fixes"] and not answer["warnings"]:
+        large = [p["key"] for p in answer["bar"]
+                 if p["key"] != "compute" and p["share"] >= 0.1]
+        check.equal(f"{name}: no loss is silent", large, [])
+
+
+def check_screens(check, name, trace, answer):
+    for width in WIDTHS:
+        environment = {**os.environ, "COLUMNS": str(width), "LC_ALL": "C.UTF-8"}
+        text = lamina("report", trace, env=environment).stdout
+        lines = text.splitlines()
+        holds(check, f"{name}: at most 20 lines of {width}",
+                   len(lines) <= 20 and all(cells(l) <= width for l in lines),
+                   text)
+        holds(check, f"{name}: no style in a pipe", "\x1b" not in text)
+        flat = " ".join(text.split())
+        holds(check, f"{name}: the same sentence at {width}",
+                   flat.startswith(answer["sentence"]), text)
+        if answer["mfu"]["value"] is not None:
+            holds(check, f"{name}: the same MFU at {width}",
+                       f"MFU {percent(answer['mfu']['value'])}" in flat, text)
+        for rank, fix in enumerate(answer["fixes"], 1):
+            line = next((l for l in lines if l.startswith(f"{rank}  ")), "")
+            holds(check, f"{name}: fix {rank} at {width}",
+                       fix["do"] in line and
+                       "−" + percent(fix["share"]) in line, text)
+            if width >= 80:
+                holds(check, f"{name}: how fix {rank} is known at {width}",
+                           fix["how"] in line and fix["sure"] in line, line)
+
+
+def on_terminal(trace, **environment):
+    """What the program writes to a terminal of 80 columns."""
+    main, side = pty.openpty()
+    clean = {k: v for k, v in os.environ.items()
+             if k not in ("NO_COLOR", "COLORTERM", "COLUMNS")}
+    with subprocess.Popen([LAMINA, "report", str(trace)], stdout=side,
+                          stderr=subprocess.PIPE,
+                          env={**clean, "LC_ALL": "C.UTF-8",
+                               **environment}) as process:
+        os.close(side)
+        out = b""
+        while True:
+            try:
+                part = os.read(main, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            out += part
+    os.close(main)
+    return out.decode()
+
+
+def check_terminal(check):
+    trace = SAMPLES / "train_step.json.gz"
+    coloured = on_terminal(trace, TERM="xterm")
+    holds(check, "colour on a terminal", "\x1b[1m" in coloured, coloured)
+    holds(check, "16 colours", "\x1b[34m" in coloured and "38;2" not in coloured)
+    holds(check, "24 bit where it is said", "\x1b[38;2;" in on_terminal(
+        trace, TERM="xterm", COLORTERM="truecolor"))
+    holds(check, "no colour by NO_COLOR",
+               "\x1b" not in on_terminal(trace, TERM="xterm", NO_COLOR="1"))
+    holds(check, "no colour on a dumb one",
+               "\x1b" not in on_terminal(trace, TERM="dumb"))
+    plain = on_terminal(trace, TERM="dumb", LC_ALL="C")
+    holds(check, "ASCII without UTF-8", plain.isascii() and "####" in plain,
+               plain)
+
+
+def main():
+    check = Checks()
+    for trace in traces():
+        name = f"{trace.parent.name}/{trace.name}"
+        run = lamina("report", trace, "--format", "json", status=None)
+        if run.returncode != 0:
+            continue  # that of a trace without events
+        document = json.loads(run.stdout)
+        answer = document["answer"]
+        check_bar(check, name, answer, document["tables"])
+        check_limit(check, name, answer)
+        check_sentence(check, name, answer)
+        check_fixes(check, name, answer)
+        check_open(check, name, answer)
+        check_screens(check, name, trace, answer)
+    check_terminal(check)
+    check.finish()
+
+
+if __name__ == "__main__":
+    main()
