@@ -124,7 +124,7 @@ class Help : public CLI::Formatter {
     return out + "\n" + make_footer(app);
   }
   std::string make_subcommand(const CLI::App* sub) const override {
-    return Item(sub->get_name(), sub->get_description(), 12);
+    return Item(sub->get_name(), sub->get_description(), 14);
   }
   std::string make_option(const CLI::Option* option,
                           bool positional) const override {
@@ -403,8 +403,9 @@ Place Place::Command(const std::string& name, const std::string& summary,
   command->footer("Example:\n  " + example);
   command->callback(chosen);
   command->get_help_ptr()->group("General");
-  if (app_->get_parent() == nullptr)
-    command->group(std::string(CommandGroupOf(name)));
+  command->group(app_->get_parent() == nullptr
+                     ? std::string(CommandGroupOf(name))
+                     : std::string("Subcommands"));
   std::vector<std::pair<questions::Param*, const CLI::Option*>> added;
   for (questions::Param& param : takes.params())
     added.emplace_back(&param, AddOption(*command, param, takes.Options()));

@@ -419,7 +419,9 @@ Error WithCommand(Error error, const Common& common) {
     return error;
   const std::string takes = CommandFor(error.file);
   const std::vector<std::string> words = common.words.Words();
-  if (takes.empty() || words.empty() || takes.starts_with(words[0]))
+  // That a file is a trace is not known before it is read.
+  if (takes.empty() || takes == "report" || words.empty() ||
+      takes.starts_with(words[0]))
     return error;
   error.hint = "lamina " + takes + " takes it";
   return error;

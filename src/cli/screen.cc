@@ -57,10 +57,7 @@ struct TimeForm {
       if (static_cast<double>(like_ns) >= ns) break;
     }
     const double value = static_cast<double>(like_ns) / unit_ns;
-    decimals = unit_ns == 1      ? 0
-               : value < 9.995   ? 2
-               : value < 99.95   ? 1
-                                 : 0;
+    decimals = unit_ns == 1 ? 0 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   }
   std::string Number(int64_t ns) const {
     return fmt::format("{:.{}f}", static_cast<double>(ns) / unit_ns, decimals);
@@ -159,16 +156,15 @@ class Screen {
       facts.push_back(a_.mfu.value ? "MFU " + SharePercent(*a_.mfu.value)
                                    : "MFU unknown: " + a_.mfu.why);
       const auto& [what, detail, share] = a_.limited_by;
-      facts.push_back(
-          detail.empty()               ? fmt::format("limited by {}", what)
-          : detail.starts_with(what)   ? fmt::format("limited by {}", detail)
-                                       : fmt::format("limited by {}: {}", what,
-                                                     detail));
+      facts.push_back(detail.empty() ? fmt::format("limited by {}", what)
+                      : detail.starts_with(what)
+                          ? fmt::format("limited by {}", detail)
+                          : fmt::format("limited by {}: {}", what, detail));
     }
     if (a_.known >= 2) {
-      facts.push_back(fmt::format(
-          "all fixes {} {} {}", time_.Text(a_.window_ns), Arrow(),
-          time_.Text(a_.window_ns - a_.together_ns)));
+      facts.push_back(fmt::format("all fixes {} {} {}",
+                                  time_.Text(a_.window_ns), Arrow(),
+                                  time_.Text(a_.window_ns - a_.together_ns)));
     }
     // Why there is no MFU before what limits.
     if (HasBar() && !a_.mfu.value &&
@@ -193,8 +189,8 @@ class Screen {
     std::vector<std::pair<double, size_t>> rests;
     size_t used = 0;
     for (size_t i = 0; i < cells.size(); ++i) {
-      const double exact = static_cast<double>(a_.bar[i].ns) / all *
-                           static_cast<double>(width_);
+      const double exact =
+          static_cast<double>(a_.bar[i].ns) / all * static_cast<double>(width_);
       cells[i] = static_cast<size_t>(exact);
       if (cells[i] == 0 && a_.bar[i].share >= 0.005) {
         cells[i] = 1;
@@ -203,10 +199,9 @@ class Screen {
       }
       used += cells[i];
     }
-    std::stable_sort(rests.begin(), rests.end(),
-                     [](const auto& x, const auto& y) {
-                       return x.first > y.first;
-                     });
+    std::stable_sort(
+        rests.begin(), rests.end(),
+        [](const auto& x, const auto& y) { return x.first > y.first; });
     for (size_t i = 0; used < width_ && i < rests.size(); ++i, ++used)
       ++cells[rests[i].second];
     while (used > width_) {
@@ -264,8 +259,7 @@ class Screen {
                       HumanTime(part.ns), SharePercent(part.share));
       const size_t needs = (i > 0 ? 3 : 0) + 1 + DisplayWidth(text);
       const bool last = i + 1 == parts.size();
-      const size_t rest =
-          last ? 0 : DisplayWidth(other(left - part.share));
+      const size_t rest = last ? 0 : DisplayWidth(other(left - part.share));
       if (i > 0 && (part.share < 0.005 || used + needs + rest > width_)) break;
       line += (i > 0 ? "   " : "") + Colored(part.spent, 1) + text;
       used += needs;
@@ -315,9 +309,9 @@ class Screen {
       const AnswerFix& fix = a_.fixes[i];
       std::string line =
           fmt::format("{}  {}", i + 1, Bold(Fit(fix.todo, kTitle - 1)));
-      line.append(kTitle - std::min(kTitle, DisplayWidth(Fit(
-                                                fix.todo, kTitle - 1))),
-                  ' ');
+      line.append(
+          kTitle - std::min(kTitle, DisplayWidth(Fit(fix.todo, kTitle - 1))),
+          ' ');
       if (wide) line += PadLeft(time_.Text(fix.before_ns), number) + " ";
       line += std::string(Arrow()) + " " +
               PadLeft(time_.Text(fix.after_ns), number) + " ";
@@ -327,8 +321,8 @@ class Screen {
       if (width_ >= 80) line += "  " + Dim(How(fix));
       if (one_line) {
         const size_t used = 3 + kTitle + 2 * number + 4 + 8 + 2 + 34;
-        line += std::string(
-            34 - std::min<size_t>(34, DisplayWidth(How(fix))), ' ');
+        line +=
+            std::string(34 - std::min<size_t>(34, DisplayWidth(How(fix))), ' ');
         line += Dim(Fit(place.empty() ? action : place, width_ - used));
       }
       lines_.push_back(std::move(line));

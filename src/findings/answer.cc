@@ -252,7 +252,8 @@ class Maker {
     if (why.starts_with("no work on matrix units"))
       return "no matrix work with a cost";
     if (why.starts_with("no peaks")) return "the device is not known";
-    if (why.starts_with("the device has no peak")) return "no peak for its type";
+    if (why.starts_with("the device has no peak"))
+      return "no peak for its type";
     if (const size_t at = why.find(" of the compute time");
         at != std::string_view::npos)
       return std::string(why.substr(0, at)) + " of compute modelled";
@@ -374,8 +375,9 @@ class Maker {
       fix.low_ns = f.gain_low_ns;
       fix.high_ns = std::min(f.gain_high_ns, MostOf(f));
       fix.how = f.gain_kind();
-      fix.sure = f.confidence == Confidence::kHint ? "possible"
-                                                   : ConfidenceName(f.confidence);
+      fix.sure = f.confidence == Confidence::kHint
+                     ? "possible"
+                     : ConfidenceName(f.confidence);
       fix.effort = EffortWords(f.fixes[0]->effort);
       fix.what = f.what;
       for (const Fix* const one : f.fixes) {
@@ -536,10 +538,9 @@ class Maker {
 
   Status AddSources() {
     for (AnswerFix& fix : out_.fixes) {
-      const auto found =
-          std::ranges::find(findings_, fix.id, [](const Finding* f) {
-            return std::string_view(f->id);
-          });
+      const auto found = std::ranges::find(
+          findings_, fix.id,
+          [](const Finding* f) { return std::string_view(f->id); });
       if (found == findings_.end()) continue;
       LAMINA_TRY(FindSource(session_, **found, fix));
     }
@@ -555,7 +556,7 @@ class Maker {
     std::stable_sort(told.begin(), told.end(),
                      [](const Finding* a, const Finding* b) {
                        const auto rank = [](const Finding* f) {
-                         return f->severity == "blocker"              ? 0
+                         return f->severity == "blocker"            ? 0
                                 : f->fixes[0]->layer == "recording" ? 1
                                                                     : 2;
                        };
@@ -586,8 +587,7 @@ class Maker {
         largest = &part;
     }
     const bool lost = largest->share >= kSentenceShare;
-    const SpentWord& word =
-        WordsOf(lost ? largest->spent : Spent::kCompute);
+    const SpentWord& word = WordsOf(lost ? largest->spent : Spent::kCompute);
     const std::string who =
         devices == 1 ? "The GPU" : fmt::format("{} GPUs", devices);
     const double share = lost ? largest->share : out_.bar[0].share;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The answer over a trace: what its window was spent on, what limits it, and
-// what to change, in the order of what that saves. Made once; a terminal, a page
-// and programs show the same numbers and words.
+// what to change, in the order of what that saves. Made once; a terminal, a
+// page and programs show the same numbers and words.
 #pragma once
 
 #include <cstdint>
@@ -60,11 +60,11 @@ struct AnswerFix {
   // saves at most.
   int64_t gain_ns = 0, low_ns = 0, high_ns = 0;
   int64_t before_ns = 0, after_ns = 0;
-  double share = 0;        // gain of the window, 0..1
-  std::string_view how;    // measured, bound, estimate, ceiling
-  std::string_view sure;   // fact, likely, possible, open
-  std::string_view effort;  // "one setting", "few lines", "work"
-  std::string what;         // one sentence
+  double share = 0;               // gain of the window, 0..1
+  std::string_view how;           // measured, bound, estimate, ceiling
+  std::string_view sure;          // fact, likely, possible, open
+  std::string_view effort;        // "one setting", "few lines", "work"
+  std::string what;               // one sentence
   std::vector<std::string> text;  // what to do, the first to begin with
   std::string verify;             // the number that shows that it is gone
   // Lines that lead to it: the innermost of the user, the innermost of a
@@ -74,15 +74,16 @@ struct AnswerFix {
 };
 
 struct AnswerWarning {
-  std::string title;  // a clause: "The recording holds the start of the process"
-  std::string todo;   // may be empty
+  std::string
+      title;         // a clause: "The recording holds the start of the process"
+  std::string todo;  // may be empty
 };
 
 struct TraceAnswer {
   int64_t window_ns = 0;  // wall time of the device work, or of the trace
   std::vector<std::string> device_names;
-  std::string device;  // "NVIDIA H100 SXM"; empty: not known
-  std::vector<BarPart> bar;  // all parts; they add up to window x devices
+  std::string device;            // "NVIDIA H100 SXM"; empty: not known
+  std::vector<BarPart> bar;      // all parts; they add up to window x devices
   std::vector<Family> families;  // of the compute part; they add up to it
 
   struct Utilisation {

@@ -76,8 +76,8 @@ class Finder {
     const tree::NodeId launch = context_.tree.launch(work);
     if (!launch.valid()) return std::nullopt;
     const SliceId call = context_.tree.slice(launch);
-    const int64_t middle =
-        claim.start_ns + trace.first_ns + std::max<int64_t>(0, claim.dur_ns) / 2;
+    const int64_t middle = claim.start_ns + trace.first_ns +
+                           std::max<int64_t>(0, claim.dur_ns) / 2;
     return Moment{trace.slices.track[call.value],
                   claim.uid >= 0 ? trace.Start(call) : middle};
   }
