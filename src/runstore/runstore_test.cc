@@ -548,6 +548,14 @@ TEST(Check, OneSlowRunIsSuspectTwoAreSlower) {
   EXPECT_EQ(said.since, "r18");
 }
 
+TEST(Check, AnAccidentBehindAChangeHidesItNot) {
+  std::vector<double> factors = Factors(28, 18, 1.05, 4);
+  factors.back() = 1.12;
+  const Said said = CheckOf(factors);
+  EXPECT_EQ(said.verdict, "fail");
+  EXPECT_EQ(said.since, "r18");
+}
+
 TEST(Check, OfFewRunsIsUnknown) {
   const Said said = CheckOf({1, 1, 1, 1.2});
   EXPECT_EQ(said.verdict, "unknown");

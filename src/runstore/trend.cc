@@ -593,10 +593,12 @@ class Checker {
       const size_t k = model_.changes.size() - 1;
       const size_t before = k == 0 ? 0 : model_.changes[k - 1].index;
       const size_t at = FirstOf(model_.changes[k].index, before);
+      const Judged changed = Compare(at, before);
+      if (changed.verdict == "fail") return changed;
       // What is newer than the change may have changed again.
       const Judged tail =
           JudgeTail(at == model_.changes[k].index ? at : before);
-      return tail.newest > 0 ? tail : Compare(at, before);
+      return tail.newest > 0 ? tail : changed;
     }
     const size_t from =
         model_.changes.empty() ? 0 : model_.changes.back().index;
