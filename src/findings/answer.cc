@@ -529,7 +529,7 @@ class Maker {
       if (part.activity != host::kNone) ns[part.activity] += part.length_ns;
     }
     const auto most = std::max_element(ns.begin(), ns.end());
-    if (most == ns.end() || 4 * *most < all) return {};
+    if (most == ns.end() || *most == 0 || 4 * *most < all) return {};
     const auto& activity =
         idle_->activities[static_cast<size_t>(most - ns.begin())];
     return Shorten(activity.detail.empty() ? activity.what : activity.detail,
