@@ -564,10 +564,23 @@ class Maker {
                      });
     for (const Finding* const f : told)
       out_.warnings.push_back({f->rule->title, f->todo});
+    AddNoDevice();
     for (const Note& note : report_.notes) {
       if (note.severity != Severity::kWarning || IsOfRule(note)) continue;
       // Its first clause.
       std::string text = note.text.substr(0, note.text.find("; "));
+      while (text.ends_with('.')) text.pop_back();
+      out_.warnings.push_back({std::move(text), ""});
+    }
+  }
+
+  // Why no device work is recorded.
+  void AddNoDevice() {
+    const Table* const health = report_.Find("trace_health");
+    if (!model_->devices().empty() || health == nullptr) return;
+    for (size_t row = 0; row < health->rows(); ++row) {
+      if (health->At(row, "check").text() != "device_work") continue;
+      std::string text(health->At(row, "meaning").text());
       while (text.ends_with('.')) text.pop_back();
       out_.warnings.push_back({std::move(text), ""});
     }
