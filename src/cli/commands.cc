@@ -137,9 +137,8 @@ const CommandInfo kRunsCommands[] = {
     {"check", "Is the newest run worse than those before?",
      "lamina runs check --fail-above 2%", questions::DescribeRunsCheck},
     {"judge", "Record until it is sure whether this is slower than a run",
-     "git bisect run lamina runs judge --for-git-bisect --against "
-     "baseline:main -- ./profile.sh",
-     nullptr, Output::kDocument, nullptr, nullptr, &AddJudge},
+     "lamina runs judge --against baseline:main -- ./profile.sh", nullptr,
+     Output::kDocument, nullptr, nullptr, &AddJudge},
     {"baseline", "Runs with a name, which others are held against",
      "lamina runs baseline set main latest", nullptr, Output::kDocument,
      nullptr, nullptr, nullptr, kBaselineCommands},
