@@ -156,9 +156,8 @@ class Labels {
     const std::vector<Stretch>& line = lines_[0];
     for (size_t i = 0; i < line.size(); ++i) {
       const int64_t from = std::max(line[i].start_ns, out.window.start_ns);
-      const int64_t to =
-          std::min(i + 1 < line.size() ? line[i + 1].start_ns : from,
-                   out.window.end_ns);
+      const int64_t to = std::min(
+          i + 1 < line.size() ? line[i + 1].start_ns : from, out.window.end_ns);
       const Label& label = line[i].label;
       if (to <= from || label.what == kNothing) continue;
       const auto [it, is_new] =
@@ -723,10 +722,9 @@ Result<MainThread> MainThread::Of(const Context& context) {
   std::vector<std::vector<Part>> none;
   Labels(*model, *rules, {}, none).Of(out);
   for (Stretch& s : out.stretches) {
-    const auto after =
-        std::partition_point(steps.begin(), steps.end(), [&](const auto& step) {
-          return step.host.start_ns <= s.start_ns;
-        });
+    const auto after = std::partition_point(
+        steps.begin(), steps.end(),
+        [&](const auto& step) { return step.host.start_ns <= s.start_ns; });
     if (after != steps.begin())
       s.step = static_cast<uint32_t>(after - steps.begin() - 1);
   }
