@@ -89,6 +89,7 @@ std::string_view CommandGroupOf(std::string_view command) {
       {"diff", "Several traces"},
       {"ranks", "Several traces"},
       {"merge", "Several traces"},
+      {"runs", "Several traces"},
       {"graph", "Dumps and memory snapshots"},
       {"memory", "Dumps and memory snapshots"},
       {"serve", "Browser and agents"},
