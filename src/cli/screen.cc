@@ -80,9 +80,10 @@ class Screen {
       AddBar();
       AddLegend();
     }
+    AddWarnings(true);
     std::vector<std::string> head = std::move(lines_);
     lines_.clear();
-    AddWarnings();
+    AddWarnings(false);
     const std::string more = More();
     std::vector<std::string> tail = std::move(lines_);
     lines_.clear();
@@ -333,10 +334,11 @@ class Screen {
     }
   }
 
-  void AddWarnings() {
+  // Two at most; those that make all numbers doubtful stand in the head.
+  void AddWarnings(bool first) {
     constexpr size_t kMost = 2;
-    for (size_t i = 0; i < std::min(kMost, a_.warnings.size()); ++i) {
-      const findings::AnswerWarning& warning = a_.warnings[i];
+    for (const findings::AnswerWarning& warning : a_.warnings) {
+      if (warning.first != first || warnings_shown_ == kMost) continue;
       std::string text = warning.title;
       if (!warning.todo.empty()) {
         std::string todo = warning.todo;
@@ -344,15 +346,15 @@ class Screen {
         text += ": " + todo;
       }
       lines_.push_back(Style("33", "!") + " " + Fit(text + ".", width_ - 2));
+      ++warnings_shown_;
     }
-    warnings_left_ = a_.warnings.size() - std::min(kMost, a_.warnings.size());
   }
 
   std::string More() const {
     std::string rest;
     if (a_.smaller > 0) rest += fmt::format(" | {} smaller", a_.smaller);
-    if (warnings_left_ > 0)
-      rest += fmt::format(" | {}", Counted(warnings_left_, "more warning"));
+    if (const size_t left = a_.warnings.size() - warnings_shown_; left > 0)
+      rest += fmt::format(" | {}", Counted(left, "more warning"));
     const std::string input =
         options_.input.empty() ? "TRACE" : EscapeTerminal(options_.input);
     std::string text = "more: lamina report " + input + " --full" + rest;
@@ -366,7 +368,7 @@ class Screen {
   const size_t width_;
   const TimeForm time_;
   std::vector<std::string> lines_;
-  size_t warnings_left_ = 0;
+  size_t warnings_shown_ = 0;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "cost/device.h"
 #include "findings/source.h"
 #include "sql/table_def.h"
+#include "trace/losses.h"
 
 namespace lamina::findings {
 namespace {
@@ -241,9 +242,14 @@ class Maker {
     int64_t ns = 0;
     if (ops != nullptr && ops->schema().Find("self_us"))
       ns = ops->Sum("self_us");
-    return ns == 0 ? "No GPU work and no ops are recorded."
-                   : fmt::format("No GPU work; ops take {} of {}.",
-                                 HumanTime(ns), HumanTime(out_.window_ns));
+    if (ns == 0) return "No GPU work and no ops are recorded.";
+    // The first is the one of most time.
+    constexpr size_t kLongestName = 32;
+    std::string most(ops->At(0, "op").text());
+    most = most.substr(0, most.find(' '));
+    if (most.size() > kLongestName) most.resize(kLongestName);
+    return fmt::format("No GPU work; ops take {} of {}, most {}.",
+                       HumanTime(ns), HumanTime(out_.window_ns), most);
   }
 
   // In at most six words.
@@ -562,15 +568,26 @@ class Maker {
                        };
                        return rank(a) < rank(b);
                      });
-    for (const Finding* const f : told)
-      out_.warnings.push_back({f->rule->title, f->todo});
+    const trace::Losses losses =
+        trace::FindLosses(session_.trace().diagnostics);
+    for (const Finding* const f : told) {
+      // What was lost says more than that something was.
+      const bool is_lost = f->rule->id == "trace.damaged" && losses.any();
+      if (is_lost) {
+        out_.warnings.push_back(
+            {trace::LossText(losses) + ": " + losses.reasons, "", true});
+      } else {
+        out_.warnings.push_back(
+            {f->rule->title, f->todo, f->severity == "blocker"});
+      }
+    }
     AddNoDevice();
     for (const Note& note : report_.notes) {
       if (note.severity != Severity::kWarning || IsOfRule(note)) continue;
       // Its first clause.
       std::string text = note.text.substr(0, note.text.find("; "));
       while (text.ends_with('.')) text.pop_back();
-      out_.warnings.push_back({std::move(text), ""});
+      out_.warnings.push_back({std::move(text), "", false});
     }
   }
 
@@ -578,11 +595,24 @@ class Maker {
   void AddNoDevice() {
     const Table* const health = report_.Find("trace_health");
     if (!model_->devices().empty() || health == nullptr) return;
+    if (const Table* const unread = report_.Find("unread_events")) {
+      for (size_t row = 0; row < unread->rows(); ++row) {
+        if (unread->At(row, "of_device").text() != "yes") continue;
+        out_.warnings.push_back(
+            {fmt::format("{} of {} ({} busy) are not read yet",
+                         Counted(static_cast<uint64_t>(
+                                     unread->At(row, "events").integer()),
+                                 "device event"),
+                         unread->At(row, "source").text(),
+                         HumanTime(unread->At(row, "busy_us").integer())),
+             "", false});
+      }
+    }
     for (size_t row = 0; row < health->rows(); ++row) {
       if (health->At(row, "check").text() != "device_work") continue;
       std::string text(health->At(row, "meaning").text());
       while (text.ends_with('.')) text.pop_back();
-      out_.warnings.push_back({std::move(text), ""});
+      out_.warnings.push_back({std::move(text), "", false});
     }
   }
 

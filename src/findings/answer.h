@@ -41,7 +41,7 @@ struct BarPart {
 };
 
 struct Family {
-  std::string_view name;
+  std::string name;
   int64_t ns = 0;  // of all devices, where no kernel began before
 };
 
@@ -61,9 +61,9 @@ struct AnswerFix {
   int64_t gain_ns = 0, low_ns = 0, high_ns = 0;
   int64_t before_ns = 0, after_ns = 0;
   double share = 0;               // gain of the window, 0..1
-  std::string_view how;           // measured, bound, estimate, ceiling
-  std::string_view sure;          // fact, likely, possible, open
-  std::string_view effort;        // "one setting", "few lines", "work"
+  std::string how;                // measured, bound, estimate, ceiling
+  std::string sure;               // fact, likely, possible, open
+  std::string effort;             // "one setting", "few lines", "work"
   std::string what;               // one sentence
   std::vector<std::string> text;  // what to do, the first to begin with
   std::string verify;             // the number that shows that it is gone
@@ -77,8 +77,10 @@ struct AnswerWarning {
   std::string
       title;         // a clause: "The recording holds the start of the process"
   std::string todo;  // may be empty
+  bool first = false;  // makes all numbers doubtful: said before what they say
 };
 
+// Outlives the trace and the rules that it was made of.
 struct TraceAnswer {
   int64_t window_ns = 0;  // wall time of the device work, or of the trace
   std::vector<std::string> device_names;
