@@ -39,10 +39,11 @@ constexpr std::array<SpentWord, kSpent> kWords = {{
     {"compute", "compute", "computes", "compute", "", "", ""},
     {"communication", "communication alone", "only communicates",
      "only communicate", "", "Hide exposed communication",
-     "Nothing runs beside these collectives: see the table collectives."},
+     "Nothing runs beside these collectives: see collectives of lamina "
+     "report."},
     {"copies", "copies alone", "only copies", "only copy", "",
      "Hide exposed copies",
-     "Nothing runs beside these copies: see the table memory_copies."},
+     "Nothing runs beside these copies: see copies of lamina host."},
     {"input", "data loading", "waits for data loading", "wait for data loading",
      "", "Find what delays the batches",
      "The host makes batches meanwhile: see lamina host."},
@@ -61,8 +62,8 @@ constexpr std::array<SpentWord, kSpent> kWords = {{
      "the other ranks."},
     {"outside", "late start, early end", "starts late or ends early",
      "start late or end early", "", "Find why GPUs start apart",
-     "Some devices have no work at the ends of the window: see the start of "
-     "each in the table streams."},
+     "Some devices have no work at the ends of the window: see gpu_timeline, "
+     "which has the time of each."},
     {"unknown", "cause unknown", "stands still", "stand still",
      "; nothing recorded says why", "Record what launches the work",
      "No launch of the work that follows is recorded: record the calls of the "
@@ -245,11 +246,10 @@ class Maker {
     if (ns == 0) return "No GPU work and no ops are recorded.";
     // The first is the one of most time.
     constexpr size_t kLongestName = 32;
-    std::string most(ops->At(0, "op").text());
-    most = most.substr(0, most.find(' '));
-    if (most.size() > kLongestName) most.resize(kLongestName);
+    const std::string_view most = ops->At(0, "op").text();
     return fmt::format("No GPU work; ops take {} of {}, most {}.",
-                       HumanTime(ns), HumanTime(out_.window_ns), most);
+                       HumanTime(ns), HumanTime(out_.window_ns),
+                       Shorten(most.substr(0, most.find(' ')), kLongestName));
   }
 
   // In at most six words.
@@ -543,14 +543,14 @@ class Maker {
   }
 
   Status AddSources() {
+    std::vector<FixOf> fixes;
     for (AnswerFix& fix : out_.fixes) {
       const auto found = std::ranges::find(
           findings_, fix.id,
           [](const Finding* f) { return std::string_view(f->id); });
-      if (found == findings_.end()) continue;
-      LAMINA_TRY(FindSource(session_, **found, fix));
+      if (found != findings_.end()) fixes.emplace_back(*found, &fix);
     }
-    return {};
+    return FindSources(session_, fixes);
   }
 
   void AddWarnings() {

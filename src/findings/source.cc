@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "findings/source.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 
 #include "analysis/host/idle.h"
@@ -23,10 +24,12 @@ Result<Tiers> TiersOf(engine::Session& session) {
       [&]() -> Result<Tiers> { return LoadFrameTiers(session.data()); });
 }
 
-// A moment of a thread.
+// A moment of a thread, and the Python frames around it, the outermost first.
 struct Moment {
   trace::TrackId track;
   int64_t time_ns = 0;
+  AnswerFix* fix = nullptr;
+  std::vector<SliceId> stack = {};
 };
 
 // "path.py(12): function"
@@ -47,31 +50,47 @@ class Finder {
          const rules::PatternTable& tiers)
       : context_(context), idle_(idle), tiers_(tiers) {}
 
-  void Find(const Finding& finding, AnswerFix& fix) const {
+  void Find(std::span<const FixOf> fixes) {
+    FindEvents(fixes);
     std::vector<Moment> moments;
-    for (const Claim& claim : finding.top) {
-      if (moments.size() == kMostClaims) break;
-      if (const auto moment = MomentOf(claim)) moments.push_back(*moment);
+    for (const auto& [finding, fix] : fixes) {
+      size_t found = 0;
+      for (const Claim& claim : finding->top) {
+        if (found == kMostClaims) break;
+        if (auto moment = MomentOf(claim)) {
+          moment->fix = fix;
+          moments.push_back(*std::move(moment));
+          ++found;
+        }
+      }
     }
-    for (const std::vector<SliceId>& stack : StacksAt(moments)) {
-      Place(stack, fix);
-      if (fix.own || fix.library) return;
+    FindStacks(moments);
+    for (const Moment& moment : moments) {
+      if (!moment.fix->own && !moment.fix->library)
+        Place(moment.stack, *moment.fix);
     }
   }
 
  private:
+  // The device work of all claims.
+  void FindEvents(std::span<const FixOf> fixes) {
+    for (const auto& [finding, fix] : fixes) {
+      for (const Claim& claim : finding->top) {
+        if (claim.uid >= 0) events_.try_emplace(claim.uid);
+      }
+    }
+    if (events_.empty()) return;
+    for (const SliceId s : context_.trace.device_slices()) {
+      const auto wanted = events_.find(context_.trace.Uid(s));
+      if (wanted != events_.end()) wanted->second = s;
+    }
+  }
+
   // When and where the host launched an event, or what it did in the middle of
   // an idle span that its launch ended.
   std::optional<Moment> MomentOf(const Claim& claim) const {
     const auto& trace = context_.trace;
-    SliceId work;
-    if (claim.uid >= 0) {
-      for (const SliceId s : trace.device_slices()) {
-        if (trace.Uid(s) == claim.uid) work = s;
-      }
-    } else {
-      work = EndOf(claim);
-    }
+    const SliceId work = claim.uid >= 0 ? events_.at(claim.uid) : EndOf(claim);
     if (!work.valid()) return std::nullopt;
     const tree::NodeId launch = context_.tree.launch(work);
     if (!launch.valid()) return std::nullopt;
@@ -96,29 +115,25 @@ class Finder {
     return it->next;
   }
 
-  // The Python frames around each moment, the outermost first.
-  std::vector<std::vector<SliceId>> StacksAt(
-      const std::vector<Moment>& moments) const {
+  void FindStacks(std::vector<Moment>& moments) const {
     const auto& trace = context_.trace;
-    std::vector<std::vector<SliceId>> stacks(moments.size());
-    if (moments.empty()) return stacks;
+    if (moments.empty()) return;
     for (uint32_t i = 0; i < trace.slices.size(); ++i) {
       if (trace.slices.kind[i] != trace::Kind::kPython) continue;
       const SliceId s(i);
-      for (size_t m = 0; m < moments.size(); ++m) {
-        if (trace.slices.track[i] == moments[m].track &&
-            trace.Start(s) <= moments[m].time_ns &&
-            moments[m].time_ns < trace.End(s))
-          stacks[m].push_back(s);
+      for (Moment& moment : moments) {
+        if (trace.slices.track[i] == moment.track &&
+            trace.Start(s) <= moment.time_ns && moment.time_ns < trace.End(s))
+          moment.stack.push_back(s);
       }
     }
-    for (auto& stack : stacks) {
-      std::stable_sort(stack.begin(), stack.end(), [&](SliceId a, SliceId b) {
-        return std::pair(trace.Start(a), -trace.End(a)) <
-               std::pair(trace.Start(b), -trace.End(b));
-      });
+    for (Moment& moment : moments) {
+      std::stable_sort(moment.stack.begin(), moment.stack.end(),
+                       [&](SliceId a, SliceId b) {
+                         return std::pair(trace.Start(a), -trace.End(a)) <
+                                std::pair(trace.Start(b), -trace.End(b));
+                       });
     }
-    return stacks;
   }
 
   void Place(const std::vector<SliceId>& stack, AnswerFix& fix) const {
@@ -143,6 +158,7 @@ class Finder {
   const analysis::Context& context_;
   const host::Idle& idle_;
   const rules::PatternTable& tiers_;
+  absl::flat_hash_map<int64_t, SliceId> events_;  // by number
 };
 
 }  // namespace
@@ -153,13 +169,13 @@ Result<Tiers> LoadFrameTiers(const rules::DataSet& data) {
   return std::make_shared<const rules::PatternTable>(std::move(table));
 }
 
-Status FindSource(engine::Session& session, const Finding& finding,
-                  AnswerFix& fix) {
+Status FindSources(engine::Session& session, std::span<const FixOf> fixes) {
+  if (fixes.empty()) return {};
   const sql::Asked asked{session, {}};
   LAMINA_ASSIGN(const auto* const context, asked.Context());
   LAMINA_ASSIGN(const auto* const idle, asked.Get<host::Idle>());
   LAMINA_ASSIGN(const auto tiers, TiersOf(session));
-  Finder(*context, *idle, *tiers).Find(finding, fix);
+  Finder(*context, *idle, *tiers).Find(fixes);
   return {};
 }
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "findings/answer.h"
 #include "rules/pattern_table.h"
@@ -15,11 +17,14 @@ namespace lamina::findings {
 Result<std::shared_ptr<const rules::PatternTable>> LoadFrameTiers(
     const rules::DataSet& data);
 
-// Sets `own`, `library` and `framework_frames` of a fix by the frames around
-// the launches of the finding's largest claims, or around the host in the
-// middle of its idle spans; nothing without recorded frames. One pass over the
-// events of the trace. Errors: data/host that cannot be used.
-Status FindSource(engine::Session& session, const Finding& finding,
-                  AnswerFix& fix);
+// A fix and the finding that it is of.
+using FixOf = std::pair<const Finding*, AnswerFix*>;
+
+// Sets `own`, `library` and `framework_frames` of fixes by the frames around
+// the launches of the findings' largest claims, or around the host in the
+// middle of their idle spans; nothing without recorded frames. One pass over
+// the events of the trace, however many fixes. Errors: data/host that cannot be
+// used.
+Status FindSources(engine::Session& session, std::span<const FixOf> fixes);
 
 }  // namespace lamina::findings

@@ -216,8 +216,22 @@ def check_terminal(check):
                plain)
 
 
+def check_tables_named(check):
+    """What texts send the reader to is there."""
+    texts = (ROOT / "src/findings/answer.cc").read_text().replace('"\n     "',
+                                                                  "")
+    named = re.findall(r"see (\w+) of lamina (\w+)", texts)
+    holds(check, "texts name tables", len(named) > 1)
+    trace = SAMPLES / "train_step.json.gz"
+    for table, command in named + [("gpu_timeline", "report")]:
+        holds(check, f"{table} of lamina {command}",
+              lamina(command, trace, "--only", table, "--format", "json",
+                     status=None).returncode == 0)
+
+
 def main():
     check = Checks()
+    check_tables_named(check)
     for trace in traces():
         name = f"{trace.parent.name}/{trace.name}"
         run = lamina("report", trace, "--format", "json", status=None)
