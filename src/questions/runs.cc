@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina runs: what was recorded before is kept, and what comes is held against
-// it. A run is read and computed before the store is opened, so that others
+// it. A run is read and computed before the store is changed, so that others
 // wait for no more than one short transaction.
 #include <algorithm>
 #include <chrono>
@@ -9,11 +9,10 @@
 #include <filesystem>
 #include <fmt/core.h>
 #include <fnmatch.h>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 
+#include "base/byte_source.h"
 #include "base/child_process.h"
 #include "base/counted.h"
 #include "base/csv_rows.h"
@@ -248,11 +247,8 @@ Status CheckCaptures(const Asker& asker) {
 // Tags of files from a table: a header with the columns file, perhaps time and
 // name, and tags.
 Result<std::map<std::string, NewRun>> ReadTags(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Fail(InputError(path, "cannot be read"));
-  std::ostringstream all;
-  all << file.rdbuf();
-  std::string text = all.str();
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  LAMINA_ASSIGN(std::string text, ReadAll(path, kMostBytes));
   std::erase(text, '\r');
   const bool tabs = Contains(text.substr(0, text.find('\n')), "\t");
   std::vector<std::vector<std::string>> rows;
@@ -420,7 +416,7 @@ size_t UnitsOf(const Run& run) {
 }
 
 std::string RecordedAt(const Run& run) {
-  return runstore::DateText(run.recorded_ns.value_or(run.added_ns));
+  return runstore::DateText(run.TimeNs());
 }
 
 // Tags that any run has, at most 40, and the columns that they are.
@@ -931,9 +927,9 @@ Result<Answer> AskPrune(const PruneParams& options, Asker& asker) {
   const int64_t limit =
       runstore::NowNs() - static_cast<int64_t>(days.value_or(0) * kDayNs);
   for (size_t i = runs.size(); i-- > 0;) {
-    const bool stays =
-        options.keep ? kept.size() < static_cast<size_t>(*options.keep)
-                     : runs[i].recorded_ns.value_or(runs[i].added_ns) >= limit;
+    const bool stays = options.keep
+                           ? kept.size() < static_cast<size_t>(*options.keep)
+                           : runs[i].TimeNs() >= limit;
     if (stays) kept.insert(runs[i].id);
   }
   std::vector<int64_t> gone;

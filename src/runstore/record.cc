@@ -29,8 +29,9 @@ using runs::Units;
 constexpr size_t kMostUnits = 2000;
 
 std::string Hex(const unsigned char* bytes, size_t size) {
-  std::string out;
-  for (size_t i = 0; i < size; ++i) out += fmt::format("{:02x}", bytes[i]);
+  std::string out(2 * size + 1, '\0');
+  sodium_bin2hex(out.data(), out.size(), bytes, size);
+  out.pop_back();
   return out;
 }
 

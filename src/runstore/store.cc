@@ -175,7 +175,6 @@ class Statement {
   }
 
  private:
-  struct Bytes;
   void Bind(int column, const std::string& text) {
     sqlite3_bind_text64(statement_, column, text.data(), text.size(),
                         SQLITE_TRANSIENT, SQLITE_UTF8);
@@ -313,8 +312,7 @@ bool IsOf(const Run& run, const std::pair<std::string, std::string>& where) {
 
 bool ComesBefore(const Run& x, const Run& y) {
   const auto key = [](const Run& run) {
-    return std::tuple(!run.ordinal, run.ordinal.value_or(0),
-                      run.recorded_ns.value_or(run.added_ns));
+    return std::tuple(!run.ordinal, run.ordinal.value_or(0), run.TimeNs());
   };
   return std::tuple(key(x), std::string_view(x.name), x.id) <
          std::tuple(key(y), std::string_view(y.name), y.id);

@@ -40,6 +40,9 @@ struct Run {
   int64_t analysis = 0;
   std::vector<ClassRecord> classes;
   Tags tags;
+
+  // Of its recording, else of its adding, since 1970.
+  int64_t TimeNs() const { return recorded_ns.value_or(added_ns); }
 };
 
 struct Baseline {

@@ -11,6 +11,7 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "compare/runs/match.h"
 #include "compare/runs/series.h"
 #include "table/row_columns.h"
 
@@ -24,16 +25,12 @@ using runs::Verdict;
 
 constexpr size_t kFewestForNoise = 5;
 
-double PercentOf(double shift) { return 100 * std::expm1(shift); }
+using runs::PercentOf;
 
 std::optional<std::string_view> TagOf(const Run& run, const char* name) {
   const auto tag = run.tags.find(name);
   if (tag == run.tags.end()) return std::nullopt;
   return tag->second;
-}
-
-int64_t TimeOf(const Run& run) {
-  return run.recorded_ns.value_or(run.added_ns);
 }
 
 // --- tables ---
@@ -305,7 +302,7 @@ void AddPoints(const Series& series, const SeriesModel& model,
                     .key = series.key,
                     .index = i,
                     .name = series.runs[i]->name,
-                    .recorded_at = DateText(TimeOf(*series.runs[i])),
+                    .recorded_at = DateText(series.runs[i]->TimeNs()),
                     .commit = TagOf(*series.runs[i], "commit"),
                     .value_ns = std::llround(series.values[i]),
                     .flag = single ? "single" : ""});
@@ -315,7 +312,7 @@ void AddPoints(const Series& series, const SeriesModel& model,
                     .key = series.key,
                     .index = std::nullopt,
                     .name = run->name,
-                    .recorded_at = DateText(TimeOf(*run)),
+                    .recorded_at = DateText(run->TimeNs()),
                     .commit = TagOf(*run, "commit"),
                     .value_ns = std::nullopt,
                     .flag = "left"});
@@ -330,7 +327,7 @@ std::string ChangeText(const ChangeRow& change, const Run& after) {
       change.commit
           ? EscapeTerminal(std::string(change.commit->substr(0, 10))) + ", "
           : "",
-      DateText(TimeOf(after)).substr(0, 10));
+      DateText(after.TimeNs()).substr(0, 10));
   if (change.low) {
     double low = std::abs(*change.low), high = std::abs(*change.high);
     if (low > high) std::swap(low, high);
@@ -779,9 +776,8 @@ Result<Checked> Judge(Store& store, const Run& against,
   // share that of theirs.
   const auto count = static_cast<double>(recordings.size());
   if (noise || recordings.size() > 1) {
-    constexpr double kAssumed = 0.005;
-    options.run_noise =
-        noise.value_or(kAssumed) * std::sqrt((1 + 1 / count) / 2);
+    options.run_noise = noise.value_or(runs::RunNoise(options)) *
+                        std::sqrt((1 + 1 / count) / 2);
   }
   LAMINA_ASSIGN(const runs::KeptSide a, store.SideOf(against));
   LAMINA_ASSIGN(const runs::KeptSide b, JoinedSide(store, recordings));

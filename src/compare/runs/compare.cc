@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::string_view kSides[] = {"a", "b"};
 
-double PercentOf(double shift) { return 100 * std::expm1(shift); }
-
 struct VerdictRow {
   std::string scope;
   std::string_view verdict, reason;

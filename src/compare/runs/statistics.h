@@ -5,6 +5,7 @@
 // equal inputs give equal results.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -18,6 +19,9 @@ struct Shift {
   // Nothing where the samples are too small for the level.
   std::optional<double> low, high;
 };
+
+// A shift of logarithms in percent.
+inline double PercentOf(double shift) { return 100 * std::expm1(shift); }
 
 // The Hodges-Lehmann estimate, the median of all log b - log a, and its
 // interval by inversion of the Mann-Whitney test: exact up to 60 values a side,
