@@ -63,6 +63,10 @@ namespace lamina::trace {
   X(kDeviceType, "Device Type")                         \
   X(kWaitOnStream, "wait_on_stream")                    \
   X(kWaitOnRecord, "wait_on_cuda_event_record_corr_id") \
+  X(kSize, "size")                                      \
+  X(kDirection, "direction")                            \
+  X(kQueueId, "sqid")                                   \
+  X(kCorrelationId, "correlation_id")                   \
   X(kName, "name")                                      \
   X(kLabels, "labels")                                  \
   X(kSortIndex, "sort_index")

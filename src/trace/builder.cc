@@ -106,6 +106,21 @@ void AddSlice(const HalfSlice& begin, int64_t end_ns, Trace& trace) {
                           .detail = begin.detail});
 }
 
+// The begin that an end closes: the innermost of its name, since some recorders
+// let spans of a track cross, else the innermost. Deeper ones are not searched.
+std::vector<uint32_t>::iterator BeginOf(const HalfSlice& end,
+                                        std::span<const HalfSlice> halves,
+                                        std::vector<uint32_t>& open) {
+  constexpr ptrdiff_t kDeepest = 256;
+  const auto top = open.end() - 1;
+  const auto last =
+      top - open.begin() > kDeepest ? top - kDeepest : open.begin();
+  for (auto it = top;; --it) {
+    if (halves[*it].name == end.name) return it;
+    if (it == last) return top;
+  }
+}
+
 void PairTrack(std::span<const HalfSlice> halves, Rows track, Trace& trace) {
   std::vector<uint32_t> open;
   for (const uint32_t row : track) {
@@ -117,8 +132,9 @@ void PairTrack(std::span<const HalfSlice> halves, Rows track, Trace& trace) {
                             "An end event (ph E) has no begin event.",
                             half.offset);
     } else {
-      AddSlice(halves[open.back()], half.time_ns, trace);
-      open.pop_back();
+      const auto begin = BeginOf(half, halves, open);
+      AddSlice(halves[*begin], half.time_ns, trace);
+      open.erase(begin);
     }
   }
   for (const uint32_t row : open) {
@@ -479,10 +495,11 @@ void TraceBuilder::Append(const Segment& segment) {
   trace_.diagnostics.Merge(segment.diagnostics);
 }
 
-Trace TraceBuilder::Finish(int threads) {
+Trace TraceBuilder::Finish(int threads, void (*adjust)(Trace&)) {
   trace_.info.events = events_;
   PairHalves(std::move(halves_), trace_);
   ApplyFacts(facts_, trace_);
+  if (adjust != nullptr) adjust(trace_);
   ForgetZeros(trace_.info);
   RepairStarts(trace_);
   ShiftToZero(trace_);

@@ -35,8 +35,10 @@ class TraceBuilder {
 
   // Pairs begin and end events, drops what cannot be used, applies names to
   // tracks, mends times that cannot be true (repair_times.h) and sorts device
-  // work into streams. The builder is spent.
-  Trace Finish(int threads);
+  // work into streams. The builder is spent. `adjust` is called when slices are
+  // whole and tracks named, before anything is concluded from them: there a
+  // format says what an event is by its track.
+  Trace Finish(int threads, void (*adjust)(Trace&) = nullptr);
 
  private:
   Trace trace_;

@@ -153,7 +153,7 @@ Kind KindOfCategory(std::string_view category) {
     std::string_view category;
     Kind kind;
   };
-  static constexpr std::array<Row, 20> kRows = {{
+  static constexpr std::array<Row, 21> kRows = {{
       {"cpu_op", Kind::kOp},
       {"operator", Kind::kOp},
       {"runtime", Kind::kRuntime},
@@ -161,6 +161,7 @@ Kind KindOfCategory(std::string_view category) {
       {"driver", Kind::kDriver},
       {"kernel", Kind::kKernel},
       {"concurrent_kernel", Kind::kKernel},
+      {"mtia_ccp_events", Kind::kKernel},  // and copies
       {"gpu_memcpy", Kind::kMemcpy},
       {"gcu_memcpy", Kind::kMemcpy},
       {"memcpy", Kind::kMemcpy},
@@ -209,6 +210,14 @@ std::string_view WhyUnused(std::string_view category) {
     return "Ranges of counters of the device: counter_kernels has their values "
            "by "
            "kernel.";
+  }
+  if (category == "npu_sync") {
+    return "Waits, records and the moves within collectives of Ascend: no work "
+           "of their own.";
+  }
+  if (category == "dequeue") {
+    return "The thread that calls the device for the ops; the work belongs to "
+           "Enqueue below the op.";
   }
   if (category == kOsCallCategory) {
     return "Calls of the operating system: the causes of idle time (host) say "

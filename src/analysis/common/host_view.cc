@@ -252,8 +252,7 @@ struct DeviceSource {
 };
 
 // Categories in which Kineto's plug-ins write work of a device.
-constexpr std::array<DeviceSource, 6> kDeviceCategories = {{
-    {"mtia_ccp_events", "kernels and copies of MTIA"},
+constexpr std::array<DeviceSource, 5> kDeviceCategories = {{
     {"mtia_workloadd", "counters of MTIA"},
     {"mtia_insight", "counters of MTIA"},
     {"mtia_counters", "counters of MTIA"},
@@ -264,9 +263,10 @@ constexpr std::array<DeviceSource, 6> kDeviceCategories = {{
 }};
 
 // Categories that the host writes beside those of Kind.
-constexpr std::array<std::string_view, 8> kHostCategories = {
-    "cuda_sync", "cuda_event",        "gcu_sync", "collective_comm",
-    "enqueue",   "cpu_instant_event", "dequeue",  "async_task_queue"};
+constexpr std::array<std::string_view, 9> kHostCategories = {
+    "cuda_sync",       "cuda_event",       "gcu_sync",
+    "collective_comm", "enqueue",          "cpu_instant_event",
+    "dequeue",         "async_task_queue", "npu_sync"};
 
 bool StartsWithWord(std::string_view text, std::string_view word) {
   return text.starts_with(word) &&

@@ -383,7 +383,12 @@ std::string_view DirectionOf(std::string_view name) {
   for (const std::string_view word : {"HtoD", "DtoH", "DtoD", "PtoP", "HtoH"}) {
     if (name.find(word) != std::string_view::npos) return word;
   }
-  return "";
+  const auto has = [&](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  };
+  if (has("HostToDevice")) return "HtoD";
+  if (has("DeviceToHost")) return "DtoH";
+  return has("DeviceToDevice") ? "DtoD" : "";
 }
 std::string_view MemoryOf(std::string_view name) {
   const auto has = [&](std::string_view word) {

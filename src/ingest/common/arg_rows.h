@@ -141,6 +141,12 @@ uint32_t DetailRow(trace::Kind kind, Args& args, trace::Segment& segment) {
       return segment.AddDevice(device);
     }
     case Kind::kOther: {
+      // XLA writes it on calls and on their work, and no category.
+      if (args.Has(ArgKey::kCorrelationId)) {
+        trace::ApiArgs api;
+        api.correlation = args.Int(ArgKey::kCorrelationId);
+        return segment.AddApi(api);
+      }
       if (!args.Has(ArgKey::kCorrelation) || !args.Has(ArgKey::kStream))
         return trace::kNoRow;
       trace::SyncRecord sync;

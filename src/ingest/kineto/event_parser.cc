@@ -5,6 +5,7 @@
 // one, as in Python's json.
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -39,11 +40,13 @@ struct Event {
   RawValue ph, cat, name, pid, tid, ts, dur, id;
   size_t args_token = 0;  // 0: none
   bool empty = false;     // the object has no members
+  bool attr = false;      // its arguments are called "attr"
   ArgValues args;
 
   void Reset() {
     ph = cat = name = pid = tid = ts = dur = id = RawValue{};
     args_token = 0;
+    attr = false;
     args.present = 0;
   }
 };
@@ -95,8 +98,10 @@ bool ReadEvent(const Tokens& tokens, size_t& token, Event& event) {
   event.empty = true;
   return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
     event.empty = false;
-    if (key == "args" && tokens.Kind(at) == '{') {
+    const bool attr = key == "attr";  // IBM AIU
+    if ((key == "args" || attr) && tokens.Kind(at) == '{') {
       event.args_token = at;
+      event.attr = attr;
       return ReadArgs(tokens, at, event.args);
     }
     RawValue unused;
@@ -122,7 +127,9 @@ using trace::TrackId;
 
 trace::FlowKind FlowKindOf(std::string_view category) {
   if (category == "ac2g" || category == "async_gpu" ||
-      category == "async_cpu_to_gpu" || category == "cpu_to_cuda")
+      category == "async_cpu_to_gpu" || category == "cpu_to_cuda" ||
+      category == "api_op" /* rpd2tracing */ ||
+      category == "HostToDevice" /* Ascend */)
     return trace::FlowKind::kLaunch;
   if (category == "fwdbwd" || category == "forward_backward")
     return trace::FlowKind::kForwardBackward;
@@ -159,6 +166,15 @@ Kind LegacyKind(std::string_view pid, std::string_view name) {
   return trace::KindOfEvent(op ? Kind::kOp : Kind::kAnnotation, name);
 }
 
+// What an event of IBM AIU is: the last words of its name say it.
+Kind AiuKind(std::string_view name) {
+  if (name.ends_with(" Cmpt Exec")) return Kind::kKernel;
+  return name.ends_with(" DmaI") || name.ends_with(" DmaO") ? Kind::kMemcpy
+                                                            : Kind::kOther;
+}
+
+constexpr std::string_view kMtiaCategory = "mtia_ccp_events";
+
 // Text ids of flows as numbers below zero, outside the range of correlation
 // ids (FNV-1a).
 int64_t TextFlowId(std::string_view text) {
@@ -186,6 +202,7 @@ class EventParser final : public JsonRecordParser {
     trace::FlowKind flow;
     uint8_t index;
     bool counters;  // its events have counters as arguments
+    bool mtia;      // its events are device work of MTIA
   };
   struct KnownTrack {
     std::string pid;
@@ -213,6 +230,17 @@ class EventParser final : public JsonRecordParser {
       const std::string_view text = parser.event_.args[key].text;
       return (IsId(key) ? ParseWideId(text) : ParseInt(text)).value_or(kNoInt);
     }
+    // A number, also in the digits of 16.
+    int64_t WideInt(ArgKey key) const {
+      if (!Has(key)) return kNoInt;
+      const std::string_view text = parser.event_.args[key].text;
+      if (!text.starts_with("0x")) return ParseInt(text).value_or(kNoInt);
+      int64_t value = 0;
+      const auto [end, error] = std::from_chars(
+          text.data() + 2, text.data() + text.size(), value, 16);
+      const bool whole = end == text.data() + text.size();
+      return error == std::errc() && whole ? value : kNoInt;
+    }
     std::optional<double> Real(ArgKey key) const {
       return ParseDouble(parser.event_.args[key].text);
     }
@@ -229,6 +257,8 @@ class EventParser final : public JsonRecordParser {
 
   StringId InternText(const RawValue& raw);
   StringId CounterName();
+  StringId MtiaCopyName();
+  void FillMtia(Kind kind, uint32_t detail);
   StringId InternOptional(ArgKey key);
   StringId InternList(ArgKey key);
   const KnownCategory& Category();
@@ -296,7 +326,8 @@ const EventParser::KnownCategory& EventParser::Category() {
   if (categories_.size() >= 64) categories_.pop_back();
   categories_.push_back({std::string(raw), trace::KindOfCategory(raw),
                          FlowKindOf(raw), segment_->names->InternCategory(id),
-                         raw == trace::kCounterRangeCategory});
+                         raw == trace::kCounterRangeCategory,
+                         raw == kMtiaCategory});
   return categories_.back();
 }
 
@@ -315,6 +346,30 @@ TrackId EventParser::Track() {
   known.pid = pid;
   known.tid = tid;
   return known.track;
+}
+
+// Copies of MTIA are all called "dma_request".
+StringId EventParser::MtiaCopyName() {
+  std::string_view direction;
+  if (event_.args.Has(ArgKey::kDirection))
+    direction = event_.args[ArgKey::kDirection].text;
+  return segment_->names->Intern(
+      direction == "HOST_TO_DEVICE"   ? "dma_request HtoD"
+      : direction == "DEVICE_TO_HOST" ? "dma_request DtoH"
+                                      : "dma_request");
+}
+
+// Copies of one queue run in order, those of a thread do not.
+void EventParser::FillMtia(Kind kind, uint32_t detail) {
+  if (kind != Kind::kMemcpy) return;
+  const ArgView args{*this};
+  trace::DeviceArgs& row = segment_->device[detail];
+  row.bytes = args.Int(ArgKey::kSize);
+  const int64_t thread = ParseInt(event_.tid.text).value_or(kNoInt);
+  const int64_t queue = args.Int(ArgKey::kQueueId);
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (thread >= 0 && thread < kMost && queue >= 0 && queue < 1000)
+    row.stream = thread * 1000 + queue;
 }
 
 // --------------------------------------------------------------------------
@@ -410,14 +465,20 @@ void EventParser::EmitSpan(const Tokens& tokens, int64_t start_ns,
     dur_ns = dur->ns;
   }
   const KnownCategory& category = Category();
-  const StringId name = InternText(e.name);
   const TrackId track = Track();
   Kind kind = trace::KindOfEvent(category.kind, e.name.text);
-  if (kind == Kind::kOther && e.cat.text.empty())
-    kind = LegacyKind(e.pid.text, e.name.text);
+  if (kind == Kind::kOther && e.cat.text.empty()) {
+    kind = e.attr ? AiuKind(e.name.text) : LegacyKind(e.pid.text, e.name.text);
+  }
+  StringId name = InternText(e.name);
+  if (category.mtia && e.name.text == "dma_request") {
+    kind = Kind::kMemcpy;
+    name = MtiaCopyName();
+  }
   if (phase == 'X') {
     if (category.counters) EmitEventCounters(tokens);
     const uint32_t detail = MakeDetail(kind);
+    if (category.mtia) FillMtia(kind, detail);
     segment_->AddSlice(start_ns, dur_ns, name, kind, category.index, track,
                        offset, detail);
     return;
@@ -432,6 +493,10 @@ void EventParser::EmitSpan(const Tokens& tokens, int64_t start_ns,
   half.category = category.index;
   half.begin = phase == 'B';
   if (half.begin) half.detail = MakeDetail(kind);
+  if (half.begin && e.attr && trace::IsDevice(kind)) {
+    segment_->device[half.detail].bytes =
+        ArgView{*this}.WideInt(ArgKey::kMemoryBytes);
+  }
   segment_->halves.push_back(half);
 }
 

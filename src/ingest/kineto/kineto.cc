@@ -14,6 +14,7 @@
 #include "ingest/common/input.h"
 #include "ingest/common/pytorch.h"
 #include "ingest/common/record_reader.h"
+#include "ingest/kineto/device_tracks.h"
 #include "ingest/kineto/reader.h"
 #include "trace/builder.h"
 
@@ -148,7 +149,7 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
   }
   builder.info().input_bytes = stream.offset();
   const ScopedStage stage(options.times, "index");
-  trace::Trace trace = builder.Finish(options.threads);
+  trace::Trace trace = builder.Finish(options.threads, &ReadDeviceTracks);
   if (!router.any_records()) {
     return Fail(NothingRead(trace,
                             "the JSON document has no list of events "
