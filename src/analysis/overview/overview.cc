@@ -546,7 +546,31 @@ class Overview {
                                 UnreadDevice() + ".",
                                 {{"unread_events", "of_device", "yes", {}}}));
     }
+    WaitsOnDevice();
     LostRecords();
+  }
+
+  // Ascend records waits on its streams as events like kernels: who counts the
+  // events of the file misses them in the tables.
+  void WaitsOnDevice() {
+    std::vector<bool> ascend;  // by track
+    for (const trace::Track& track : trace_.tracks) {
+      ascend.push_back(trace_.Text(track.process_name) == "Ascend Hardware");
+    }
+    if (std::find(ascend.begin(), ascend.end(), true) == ascend.end()) return;
+    size_t all = 0, waits = 0;
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      if (!ascend[trace_.slices.track[i].value]) continue;
+      ++all;
+      waits += trace_.slices.kind[i] == trace::Kind::kOther;
+    }
+    if (waits * 10 < all || waits == 0) return;
+    notes_.push_back(
+        MakeNote(Severity::kWarning, "device_waits",
+                 fmt::format("{} of {} events of Ascend Hardware only wait or "
+                             "record: no work of the device.",
+                             GroupDigits(static_cast<int64_t>(waits)), all),
+                 {{"unread_events", "category", "npu_sync", {}}}));
   }
 
   // Where graphs hide most ops, and what shows them.
