@@ -24,15 +24,37 @@ using graph::Rule;
 constexpr double kSureScore = 0.99;
 constexpr double kWorthPercent = 0.5;
 
-// What would end the doubt.
-std::string Settles(const Candidate& c, bool sure, bool worth) {
-  if (!sure && !worth && !c.measured_ns)
-    return "worth little by the estimate; a trace of a step would settle it";
-  if (!sure && !worth) return "worth less than 0.5 % of the step";
-  if (sure)
-    return "a unit test of " + c.kernels[0].op +
-           " against these ops would settle it";
-  return "a trace of a step with kernels on nodes would settle it";
+// Whether an existing op, or the transform that needs none, was found.
+bool IsFound(const Candidate& c) {
+  return std::any_of(c.kernels.begin(), c.kernels.end(),
+                     [](const FoundKernel& k) { return k.score > 0; });
+}
+
+// Compilers that fuse element-wise ops by themselves behind the dump.
+bool FusesItself(const Graph& graph) { return !graph.dialect.empty(); }
+
+// The dump or test of another compiler that says what it makes of these ops.
+std::string OfItsCompiler(const Graph& graph) {
+  return graph.dialect == "mlir" || graph.dialect == "hlo"
+             ? "the HLO behind the fusion passes (--xla_dump_to): whether the "
+               "compiler puts these ops into one fusion"
+             : "Inductor's output code (TORCH_LOGS=output_code): whether one "
+               "generated kernel has these ops";
+}
+
+void Defer(Candidate& c, std::string settled_by) {
+  c.recommendation = "defer";
+  c.settled_by = std::move(settled_by);
+}
+
+// What would end the doubt about a mined form of AutoDeploy.
+std::string Settles(const Candidate& c, bool sure, bool sibling) {
+  if (sure) return "a unit test of " + c.kernels[0].op + " against these ops";
+  if (sibling)
+    return "a measurement of one GEMM of the joined width against the " +
+           std::string("separate ones");
+  if (!c.measured_ns) return "a trace of a step (⟨trace⟩): what its nodes take";
+  return "a trace of another batch size: it takes less than 0.5 % of this step";
 }
 
 // What the ops of a form make doubtful.
@@ -82,8 +104,8 @@ bool IsSwitchedOff(const Candidate& c) {
   return c.in_log.starts_with("disabled") || c.in_log == "off by default";
 }
 
-void JudgeKnown(const Rule& rule, const graph::TransformLog* log,
-                Candidate& c) {
+void JudgeKnown(const Graph& graph, const Rule& rule,
+                const graph::TransformLog* log, Candidate& c) {
   c.in_log =
       rule.default_state == graph::DefaultState::kOff ? "off by default" : "";
   if (log != nullptr) {
@@ -111,18 +133,27 @@ void JudgeKnown(const Rule& rule, const graph::TransformLog* log,
     c.risks.push_back(fmt::format("guard '{}' ({}): {}", guard.id,
                                   graph::Name(guard.visible), guard.text));
   }
-  if (unknowable) {
-    c.recommendation = "defer";
-    c.risks.emplace_back(
-        "a run with the transform enabled would settle it: its count in the "
-        "log");
+  const std::string op = c.kernels.empty() ? std::string() : c.kernels[0].op;
+  if (!IsFound(c)) {
+    if (!c.kernels.empty())
+      c.weaknesses.push_back(op + ": " +
+                             (c.kernels[0].evidence.empty()
+                                  ? "not in the built-in table"
+                                  : c.kernels[0].evidence));
+    Defer(c, "a source tree that defines " + (op.empty() ? rule.name : op) +
+                 " (⟨tree⟩)");
+  } else if (FusesItself(graph)) {
+    c.risks.push_back(
+        fmt::format("the rule is made for dumps of AutoDeploy, this one is "
+                    "'{}'",
+                    graph.dialect));
+    Defer(c, "a dump of this model by AutoDeploy in front of " + rule.name);
+  } else if (unknowable) {
+    Defer(c, "a run with the transform enabled: its count in the log");
+  } else if (rule.counting == graph::Counting::kGroup) {
+    Defer(c, Settles(c, false, true));
   } else {
     c.recommendation = "use_existing_kernel";
-  }
-  if (!c.kernels.empty() && c.kernels[0].score == 0 &&
-      c.kernels[0].evidence.starts_with("not_found")) {
-    c.weaknesses.push_back(c.kernels[0].op + ": " + c.kernels[0].evidence);
-    c.recommendation = "defer";
   }
 }
 
@@ -153,14 +184,19 @@ void JudgeMined(const Graph& graph, const Form& form, size_t min_layers,
     }
   }
   const bool worth = c.percent_of_step.value_or(0) > kWorthPercent;
-  if (sure && c.risks.empty()) {
+  const bool own = sure && c.kernels[0].op.starts_with("aten.");
+  if (sure && c.risks.empty() && (own || !FusesItself(graph))) {
     c.recommendation = "use_existing_kernel";
-  } else if (!sure && !sibling && worth && c.risks.empty() &&
+  } else if (FusesItself(graph) && !sibling && !own) {
+    if (sure)
+      c.risks.push_back(c.kernels[0].op +
+                        " belongs to TensorRT-LLM, the dump does not");
+    Defer(c, OfItsCompiler(graph));
+  } else if (!sure && !IsFound(c) && !sibling && worth && c.risks.empty() &&
              c.layers >= min_layers) {
     c.recommendation = "needs_triton_fallback";
   } else {
-    c.recommendation = "defer";
-    c.risks.push_back(Settles(c, sure, worth));
+    Defer(c, Settles(c, sure, sibling));
   }
 }
 
@@ -207,11 +243,6 @@ std::string MainKernel(const Candidate& c) {
   return op.substr(op.find('.') + 1);
 }
 
-bool IsFound(const Candidate& c) {
-  return std::any_of(c.kernels.begin(), c.kernels.end(),
-                     [](const FoundKernel& k) { return k.score > 0; });
-}
-
 // A bound above what was measured cannot be one: the sizes or the device are
 // not those of the trace.
 std::optional<Note> MoreThanMeasured(const Candidates& found) {
@@ -252,6 +283,7 @@ struct CandidateRow {
   std::string anchors;
   uint32_t line;
   std::string strengths, weaknesses, risks;
+  std::string_view settled_by;
   std::string_view pattern;
 };
 
@@ -353,6 +385,9 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
         Shown::kHidden},
        {"risks", ColumnType::kText, "What may go wrong.", &CandidateRow::risks,
         Shown::kHidden},
+       {"settled_by", ColumnType::kText,
+        "Of defer: the dump or test that would settle it.",
+        &CandidateRow::settled_by, Shown::kHidden},
        {"pattern", ColumnType::kText, "First place as a pattern.",
         &CandidateRow::pattern, Shown::kHidden}}};
   Table table(columns.schema());
@@ -433,6 +468,7 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
          .strengths = Joined(c.strengths, "; ", 99),
          .weaknesses = Joined(c.weaknesses, "; ", 99),
          .risks = Joined(c.risks, "; ", 99),
+         .settled_by = c.settled_by,
          .pattern = c.pattern});
     for (const auto* const some : {&c.kernels, &c.not_fitting}) {
       for (const FoundKernel& kernel : *some) {
@@ -532,7 +568,7 @@ std::string CandidateMarkdown(const Candidates& found, const std::string& file,
     if (++rank > top) break;
     if (rank > 1) out += "\n";
     out += fmt::format("Candidate: {}\n", c.name);
-    out += "Affected graph pattern:\n\n```\n" + c.pattern + "\n```\n\n";
+    out += "Affected graph pattern:\n```\n" + c.pattern + "\n```\n";
     out += fmt::format("{} places{}{}\n", c.occurrences,
                        c.layer_names.empty() ? "" : ", layers ", c.layer_names);
     out += fmt::format("Existing kernel lookup: {}\n",
@@ -550,26 +586,30 @@ std::string CandidateMarkdown(const Candidates& found, const std::string& file,
                        Joined(c.anchors, ", %", kShownAnchors));
     if (!c.in_log.empty()) out += fmt::format("- log: {}\n", c.in_log);
     out += fmt::format("Recommendation: {}\n", c.recommendation);
-    out += "Worth:\n";
-    out += fmt::format("- {} launches and {} fewer per step\n", c.launches,
-                       HumanBytes(static_cast<double>(c.bytes)));
-    if (c.saving_ns) {
-      out += fmt::format("- at most {} per step", HumanTime(*c.saving_ns));
-      if (c.percent_of_step)
-        out += fmt::format(" ({:.1f} % of it)", *c.percent_of_step);
-      out += fmt::format(", {}\n", c.claim);
-    } else {
-      out += fmt::format("- saving {}\n", c.claim);
-    }
-    const auto list = [&](std::string_view title,
+    out += "Strengths / weaknesses / risks:\n";
+    const auto list = [&](std::string_view what,
                           const std::vector<std::string>& lines) {
-      if (lines.empty()) return;
-      out += fmt::format("{}:\n", title);
-      for (const std::string& line : lines) out += fmt::format("- {}\n", line);
+      for (const std::string& line : lines)
+        out += fmt::format("- {}: {}\n", what, line);
     };
-    list("Strengths", c.strengths);
-    list("Weaknesses", c.weaknesses);
-    list("Risks", c.risks);
+    list("strength", c.strengths);
+    out += fmt::format("- {}: {} launches and {} fewer per step\n",
+                       c.launches > 0 || c.bytes > 0 ? "strength" : "weakness",
+                       c.launches, HumanBytes(static_cast<double>(c.bytes)));
+    if (c.saving_ns) {
+      out += fmt::format(
+          "- strength: at most {} per step{}, {}\n", HumanTime(*c.saving_ns),
+          c.percent_of_step
+              ? fmt::format(" ({:.1f} % of it)", *c.percent_of_step)
+              : "",
+          c.claim);
+    } else {
+      out += fmt::format("- weakness: saving {}\n", c.claim);
+    }
+    list("weakness", c.weaknesses);
+    list("risk", c.risks);
+    if (!c.settled_by.empty())
+      out += fmt::format("- settled by: {}\n", c.settled_by);
   }
   return out;
 }

@@ -105,17 +105,13 @@ class Finder {
         for (const NodeId id : nodes) covered_[id].insert(&rule);
         places.push_back(std::move(nodes));
       }
+      if (IsRename(places, applies)) continue;
       Describe(candidate, places);
       const bool gemms = rule.counting == graph::Counting::kGroup;
       Value(candidate, places, gemms);
       candidate.kernels = KernelsOf(rule, alternatives);
       SayWhatFollows(rule, places[0], candidate);
-      JudgeKnown(rule, options_.log, candidate);
-      if (applies == RulesFor::kAnotherDialect) {
-        candidate.risks.push_back(
-            "the rule is made for dumps of AutoDeploy, this one is '" +
-            std::string(graph_.dialect) + "'");
-      }
+      JudgeKnown(graph_, rule, options_.log, candidate);
       out_.list.push_back(std::move(candidate));
     }
     std::stable_sort(out_.list.begin(), out_.list.end(), Better);
@@ -130,6 +126,84 @@ class Finder {
     if (x != y) return x > y;
     if (a.occurrences != b.occurrences) return a.occurrences > b.occurrences;
     return a.risks.size() < b.risks.size();
+  }
+
+  // Whether a rule puts one op in the place of one that is a kernel already
+  // (or whose kernel another compiler chooses): no fusion.
+  bool IsRename(const std::vector<std::vector<NodeId>>& places,
+                RulesFor applies) const {
+    return std::all_of(places.begin(), places.end(),
+                       [&](const std::vector<NodeId>& nodes) {
+                         size_t launches = 0;
+                         bool fused = true;
+                         for (const NodeId id : nodes) {
+                           if (!Launches(graph_, *options_.ops, id)) continue;
+                           ++launches;
+                           fused &= options_.ops->IsFused(graph_.op(id));
+                         }
+                         return launches == 1 &&
+                                (fused || applies == RulesFor::kAnotherDialect);
+                       });
+  }
+
+  // Whether there is nothing to fuse in a mined form: one launch at most, or
+  // an op that is one kernel already with casts and copies around it.
+  bool IsFusedAlready(const Form& form) const {
+    const std::vector<NodeId>& nodes = form.occurrences[0];
+    size_t launches = 0;
+    size_t ops = 0;
+    bool fused = true;
+    for (const NodeId id : nodes) {
+      if (!Launches(graph_, *options_.ops, id)) continue;
+      ++launches;
+      if (options_.ops->MayBeFree(graph_.op(id))) continue;
+      ++ops;
+      fused &= options_.ops->IsFused(graph_.op(id));
+    }
+    return launches < 2 || (ops == 1 && fused);
+  }
+
+  // Softmax between two matrix products is attention: PyTorch has one op for
+  // all three.
+  void LookForAttention(const Form& form, Candidate& c) const {
+    const std::vector<NodeId>& nodes = form.occurrences[0];
+    const auto is = [&](NodeId id, std::string_view name) {
+      return graph::MatchesTarget(graph_.op(id), name);
+    };
+    const bool softmax =
+        std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+          return is(id, "aten.softmax") || is(id, "aten._softmax");
+        });
+    if (!softmax) return;
+    const absl::flat_hash_set<NodeId> inside(nodes.begin(), nodes.end());
+    const auto product = [&](NodeId id, bool ahead) {
+      for (size_t hops = 0; hops < 8; ++hops) {
+        if (graph_[id].kind != NodeKind::kOp) return false;
+        if (is(id, "aten.matmul") || is(id, "aten.bmm")) return true;
+        if (options_.ops->ClassOf(graph_.op(id)) != OpClass::kView &&
+            !options_.ops->MayBeFree(graph_.op(id)))
+          return false;
+        const std::vector<NodeId> next =
+            ahead ? graph_.Users(id) : graph_.Inputs(id);
+        if (next.empty()) return false;
+        id = next[0];
+      }
+      return false;
+    };
+    bool before = false;
+    bool behind = false;
+    for (const NodeId id : nodes) {
+      for (const NodeId input : graph_.Inputs(id))
+        before |= !inside.contains(input) && product(input, false);
+      for (const NodeId user : graph_.Users(id))
+        behind |= !inside.contains(user) && product(user, true);
+    }
+    if (!before || !behind) return;
+    FoundKernel kernel =
+        options_.lookup->ByName("aten.scaled_dot_product_attention");
+    kernel.fit = Fit::kLayout;
+    kernel.why_not = "takes the matrix products on both sides as well";
+    c.kernels.insert(c.kernels.begin(), std::move(kernel));
   }
 
   std::vector<NodeId> Members(const Rule& rule,
@@ -210,6 +284,13 @@ class Finder {
       }
       at = next;
     }
+    // What leaves views and PyTorch's products behind needs no kernel: the
+    // transform is what exists.
+    const bool own = std::any_of(
+        rule.produces.begin(), rule.produces.end(), [](std::string_view op) {
+          return !op.starts_with("aten.") && !op.starts_with("builtin.");
+        });
+    if (!own) out.insert(out.begin(), options_.lookup->Transform(rule));
     return out;
   }
 
@@ -258,7 +339,7 @@ class Finder {
     std::vector<std::pair<Candidate, const Form*>> rows;
     for (const Form& form : mined.forms) {
       std::string contains;
-      if (IsKnown(form, contains)) continue;
+      if (IsFusedAlready(form) || IsKnown(form, contains)) continue;
       Candidate candidate;
       candidate.kind = Name(form.kind);
       candidate.contains = contains;
@@ -276,6 +357,7 @@ class Finder {
         (kernel.score > 0 ? candidate.kernels : candidate.not_fitting)
             .push_back(std::move(kernel));
       }
+      LookForAttention(form, candidate);
       JudgeMined(graph_, form, min_layers_, candidate);
       rows.emplace_back(std::move(candidate), &form);
     }
@@ -314,7 +396,9 @@ class Finder {
     for (const NodeId id : form.occurrences[0]) {
       const auto found = covered_.find(id);
       if (found == covered_.end()) {
-        all &= options_.ops->ClassOf(graph_.op(id)) == OpClass::kView;
+        // Casts and copies around what a rule covers are no form of their own.
+        all &= options_.ops->ClassOf(graph_.op(id)) == OpClass::kView ||
+               options_.ops->MayBeFree(graph_.op(id));
         continue;
       }
       for (const Rule* const rule : found->second) names.insert(rule->name);

@@ -81,6 +81,7 @@ struct Candidate {
   std::vector<FoundKernel> kernels;
   std::vector<FoundKernel> not_fitting;  // with why not
   std::string recommendation;
+  std::string settled_by;  // of "defer": the dump or test that ends the doubt
   std::vector<std::string> strengths;
   std::vector<std::string> weaknesses;
   std::vector<std::string> risks;
@@ -124,8 +125,8 @@ bool IsSwitchedOff(const Candidate& c);
 
 // Fill in_log, strengths, weaknesses, risks and the recommendation of a
 // candidate whose worth is known. `log` may be null.
-void JudgeKnown(const graph::Rule& rule, const graph::TransformLog* log,
-                Candidate& c);
+void JudgeKnown(const graph::Graph& graph, const graph::Rule& rule,
+                const graph::TransformLog* log, Candidate& c);
 void JudgeMined(const graph::Graph& graph, const Form& form, size_t min_layers,
                 Candidate& c);
 

@@ -22,6 +22,10 @@ std::string Place(const Mention& mention) {
   return mention.file + ":" + std::to_string(mention.line);
 }
 
+bool IsOfPyTorch(std::string_view op) {
+  return op.starts_with("aten.") || op.starts_with("builtin.");
+}
+
 // Ops that are references or plumbing, not kernels of their own.
 bool IsReference(std::string_view op) {
   return Contains(op, ".torch_") && !Contains(op, "quant");
@@ -43,7 +47,8 @@ KernelLookup::KernelLookup(const OpTable& ops, const SourceIndex* tree)
 FoundKernel KernelLookup::ByName(std::string_view op) const {
   FoundKernel out;
   out.op = op;
-  if (tree_ != nullptr) {
+  // PyTorch's own ops are there with every tree.
+  if (tree_ != nullptr && !IsOfPyTorch(op)) {
     // With a tree only the tree answers, and a use is no definition.
     if (op.ends_with(".default")) op.remove_suffix(8);
     const Mention* const found = tree_->Find(op, Mention::Kind::kDefinition);
@@ -77,6 +82,27 @@ FoundKernel KernelLookup::ByName(std::string_view op) const {
                     known->source.empty() ? "file not known" : known->source,
                     known->evidence);
   }
+  return out;
+}
+
+FoundKernel KernelLookup::Transform(const graph::Rule& rule) const {
+  FoundKernel out;
+  out.op = rule.name;
+  if (tree_ == nullptr) {
+    out.score = 1;
+    out.evidence = fmt::format("transform {}: {} (built-in table, {})",
+                               rule.name, rule.source, rule.confidence);
+    return out;
+  }
+  const Mention* const found =
+      tree_->Find(rule.name, Mention::Kind::kTransform);
+  if (found == nullptr) {
+    out.evidence =
+        "not_found: no transform " + rule.name + " in " + tree_->tree;
+    return out;
+  }
+  out.score = 1;
+  out.evidence = "transform " + rule.name + ": " + Place(*found);
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "graph/fusion/meaning.h"
 #include "graph/fusion/traffic.h"
+#include "graph/pattern/rule.h"
 #include "lamina/table.h"
 
 namespace lamina::fusion {
@@ -69,6 +70,10 @@ class KernelLookup {
   // An op by its name: the definition in the tree, else the table. The score
   // is 0 when neither knows it.
   FoundKernel ByName(std::string_view op) const;
+  // The transform of a rule that puts no op of its own in place: views and
+  // products that PyTorch has. Its file, or where the tree registers it; the
+  // score is 0 when the tree does not.
+  FoundKernel Transform(const graph::Rule& rule) const;
   // The ops that compute what the nodes compute, and those that nearly do:
   // by fit, the best first. Only `kEqual` and `kLayout` have a score. Ops that
   // say nothing of what they compute are `kUnknown` when their names say what

@@ -6,6 +6,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
@@ -106,6 +107,39 @@ std::optional<uint32_t> Meaning::Rotated(uint32_t cat) const {
   return std::nullopt;
 }
 
+// x when the two terms are x / 2 and 1 + tanh(0.7979 (x + 0.0447 x^3)), in
+// either order: their product is GELU(x) (Hendrycks and Gimpel, 2016).
+std::optional<uint32_t> Meaning::TanhGelu(uint32_t a, uint32_t b) const {
+  const auto scaled = [&](uint32_t id, double by) -> std::optional<uint32_t> {
+    constexpr double kNear = 1e-3;
+    std::string_view step = terms_[id].step;
+    if (!step.starts_with("scale[") || terms_[id].args.size() != 1)
+      return std::nullopt;
+    step = step.substr(6, step.size() - 7);
+    const auto number = ParseDouble(step);
+    if (!number || std::abs(*number - by) > kNear) return std::nullopt;
+    return terms_[id].args[0];
+  };
+  for (int turn = 0; turn < 2; ++turn, std::swap(a, b)) {
+    const auto x = scaled(a, 0.5);
+    if (!x || terms_[b].step != "shift[1]") continue;
+    const Term& tanh = terms_[terms_[b].args[0]];
+    if (tanh.step != "tanh" || tanh.args.size() != 1) continue;
+    const auto sum = scaled(tanh.args[0], 0.7978845608);
+    if (!sum || terms_[*sum].step != "add" || terms_[*sum].args.size() != 2)
+      continue;
+    const std::vector<uint32_t>& parts = terms_[*sum].args;
+    for (size_t i = 0; i < 2; ++i) {
+      const auto cube = scaled(parts[i], 0.044715);
+      if (cube && parts[1 - i] == *x && !terms_[*cube].args.empty() &&
+          terms_[*cube].args[0] == *x &&
+          (terms_[*cube].step == "pow[3]" || terms_[*cube].step == "pow[3.0]"))
+        return x;
+    }
+  }
+  return std::nullopt;
+}
+
 // Brings a new term into normal form.
 uint32_t Meaning::Make(std::string step, std::vector<uint32_t> args) {
   const auto is = [&](uint32_t id, std::string_view name) {
@@ -113,6 +147,8 @@ uint32_t Meaning::Make(std::string step, std::vector<uint32_t> args) {
   };
   if (step == "mul" && args.size() == 2) {
     if (args[0] == args[1]) return Make("square", {args[0]});
+    if (const auto x = TanhGelu(args[0], args[1]))
+      return Make("gelu_tanh", {*x});
     for (int turn = 0; turn < 2; ++turn, std::swap(args[0], args[1])) {
       // x * rsqrt(mean(x^2) + eps), in this or the other order.
       const uint32_t root = args[1];
@@ -244,8 +280,9 @@ class MeaningReader {
                 const OpTable& ops, Meaning& out)
       : graph_(graph), ops_(ops), out_(out) {
     for (const NodeId id : nodes) inside_.insert(id);
-    for (const NodeId id : nodes) made_[id] = Read(id);
-    for (const NodeId id : nodes) {
+    const std::vector<NodeId> all = WithItems(nodes);
+    for (const NodeId id : all) made_[id] = Read(id);
+    for (const NodeId id : all) {
       bool leaves = graph_.UseCount(id) == 0;
       graph_.ForEachUse(id, [&](graph::OperandId, const graph::Operand& use) {
         leaves |= !inside_.contains(use.owner());
@@ -262,6 +299,22 @@ class MeaningReader {
   }
 
  private:
+  // The results of an op inside that are taken apart outside are results of
+  // the chain, not a use of all of them.
+  std::vector<NodeId> WithItems(const std::vector<NodeId>& nodes) {
+    std::vector<NodeId> out;
+    for (const NodeId id : nodes) {
+      out.push_back(id);
+      if (!graph::SplitResult(graph_[id].result).tuple) continue;
+      for (const NodeId user : graph_.Users(id)) {
+        if (graph::MatchesTarget(graph_.op(user), "builtin.getitem") &&
+            inside_.insert(user).second)
+          out.push_back(user);
+      }
+    }
+    return out;
+  }
+
   std::string_view TypeOf(NodeId id) const {
     return graph::SplitResult(graph_[id].result).dtype;
   }

@@ -63,6 +63,7 @@ class Meaning {
  private:
   friend class MeaningReader;
   std::optional<uint32_t> Rotated(uint32_t cat) const;
+  std::optional<uint32_t> TanhGelu(uint32_t a, uint32_t b) const;
   std::vector<Term> terms_;
   std::vector<uint32_t> results_;
   std::string result_type_;

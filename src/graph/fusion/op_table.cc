@@ -110,12 +110,14 @@ Result<std::shared_ptr<const OpTable>> OpTable::Load(
 }
 
 Result<void> OpTable::Read(const DataFile& file) {
-  constexpr std::string_view kKeys[] = {"classes", "maybe_free", "lookups",
-                                        "tokens", "ops"};
+  constexpr std::string_view kKeys[] = {"classes", "maybe_free", "fused",
+                                        "lookups", "tokens",     "ops"};
   constexpr std::string_view kClassKeys[] = {"class", "ops", "containing"};
   LAMINA_ASSIGN(const Members members, Members::Of(file, file.root, kKeys));
   LAMINA_ASSIGN(const auto free, members.Texts("maybe_free"));
   maybe_free_.insert(maybe_free_.end(), free.begin(), free.end());
+  LAMINA_ASSIGN(const auto fused, members.Texts("fused"));
+  fused_.insert(fused_.end(), fused.begin(), fused.end());
   if (const Node* const classes = members.Find("classes")) {
     for (const Node& node : classes->items) {
       LAMINA_ASSIGN(const Members one, Members::Of(file, node, kClassKeys));
@@ -161,6 +163,12 @@ bool OpTable::MayBeFree(std::string_view op) const {
                      [&](const std::string& prefix) {
                        return graph::MatchesTarget(op, prefix);
                      });
+}
+
+bool OpTable::IsFused(std::string_view op) const {
+  return std::any_of(
+      fused_.begin(), fused_.end(),
+      [&](const std::string& part) { return Contains(op, part); });
 }
 
 const KnownOp* OpTable::Find(std::string_view op) const {

@@ -58,6 +58,8 @@ class OpTable {
   OpClass ClassOf(std::string_view op) const;
   // Whether an op only copies or converts: no kernel when nothing changes.
   bool MayBeFree(std::string_view op) const;
+  // Whether an op is one kernel, or one call of a library, already.
+  bool IsFused(std::string_view op) const;
   const std::vector<KnownOp>& ops() const { return ops_; }
   const KnownOp* Find(std::string_view op) const;
   const Lookup* FindLookup(std::string_view op) const;
@@ -76,6 +78,7 @@ class OpTable {
   };
   std::vector<Prefix> prefixes_;
   std::vector<std::string> maybe_free_;
+  std::vector<std::string> fused_;  // parts of names
   std::vector<KnownOp> ops_;
   std::vector<Lookup> lookups_;
   std::vector<std::pair<std::string, std::string>> tokens_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <iterator>
 
 #include "base/escape.h"
 #include "base/text.h"
@@ -23,6 +24,33 @@ using graph::NodeKind;
 
 constexpr int64_t kReferenceTokens = 128;
 
+// Whether views have put the elements of a value in another order than the op
+// that made it, or left some out: only then a copy has something to do.
+bool IsOutOfOrder(const Graph& graph, const OpTable& ops, NodeId id) {
+  constexpr std::string_view kInOrder[] = {
+      "aten.view",         "aten.reshape",   "aten._reshape_alias",
+      "aten._unsafe_view", "aten.unsqueeze", "aten.squeeze",
+      "aten.detach",       "aten.alias"};
+  constexpr int kMostViews = 64;
+  for (int hops = 0; hops < kMostViews; ++hops) {
+    if (graph[id].kind != NodeKind::kOp) return false;
+    const std::string_view op = graph.op(id);
+    if (ops.ClassOf(op) != OpClass::kView) return false;
+    const std::vector<NodeId> inputs = graph.Inputs(id);
+    if (inputs.empty()) return false;
+    // One of the results of an op is made in order; a part of a split is not.
+    const bool result = graph::MatchesTarget(op, "builtin.getitem") &&
+                        (graph[inputs[0]].kind != NodeKind::kOp ||
+                         ops.ClassOf(graph.op(inputs[0])) != OpClass::kView);
+    const bool in_order = std::any_of(
+        std::begin(kInOrder), std::end(kInOrder),
+        [&](std::string_view view) { return graph::MatchesTarget(op, view); });
+    if (!result && !in_order) return true;
+    id = inputs[0];
+  }
+  return true;
+}
+
 // A conversion to the type that the value has already, or a copy of what is
 // contiguous already: no kernel.
 bool IsFree(const Graph& graph, const OpTable& ops, NodeId id) {
@@ -33,17 +61,7 @@ bool IsFree(const Graph& graph, const OpTable& ops, NodeId id) {
   const graph::ResultText after = graph::SplitResult(graph[id].result);
   if (graph::IsCast(graph.op(id)))
     return before.dtype == after.dtype && !before.tuple;
-  // A copy is needed behind a view that changes the order only.
-  return graph[inputs[0]].kind != NodeKind::kOp ||
-         ops.ClassOf(graph.op(inputs[0])) != OpClass::kView ||
-         graph::MatchesTarget(graph.op(inputs[0]), "aten.view");
-}
-
-bool HasKernel(const Graph& graph, const OpTable& ops, NodeId id) {
-  if (graph[id].kind != NodeKind::kOp) return false;
-  const OpClass op_class = ops.ClassOf(graph.op(id));
-  if (op_class == OpClass::kView || op_class == OpClass::kHost) return false;
-  return !IsFree(graph, ops, id);
+  return !IsOutOfOrder(graph, ops, inputs[0]);
 }
 
 // What a kernel reads of a value; through a view perhaps less than all of it.
@@ -87,6 +105,13 @@ std::optional<int64_t> RowBytes(const Graph& graph, NodeId table, NodeId rows,
 }
 
 }  // namespace
+
+bool Launches(const Graph& graph, const OpTable& ops, NodeId id) {
+  if (graph[id].kind != NodeKind::kOp) return false;
+  const OpClass op_class = ops.ClassOf(graph.op(id));
+  if (op_class == OpClass::kView || op_class == OpClass::kHost) return false;
+  return !IsFree(graph, ops, id);
+}
 
 graph::Bindings ReferenceBindings(const Graph& graph,
                                   const graph::Bindings& given,
@@ -145,7 +170,7 @@ Traffic Separate(const Graph& graph, const OpTable& ops,
   Traffic out;
   std::vector<NodeId> inputs;
   for (const NodeId id : nodes) {
-    if (!HasKernel(graph, ops, id)) continue;
+    if (!Launches(graph, ops, id)) continue;
     ++out.kernels;
     graph.Inputs(id, inputs);
     for (const NodeId input : inputs) {
@@ -178,7 +203,7 @@ Saving SavingOf(const Graph& graph, const OpTable& ops,
   std::vector<NodeId> inputs;
   for (const NodeId id : nodes) {
     graph.Inputs(id, inputs);
-    const bool kernel = HasKernel(graph, ops, id);
+    const bool kernel = Launches(graph, ops, id);
     out.kernels += kernel;
     heavy += kernel && ops.ClassOf(graph.op(id)) == OpClass::kHeavy;
     if (!kernel && !inputs.empty()) source[id] = source_of(inputs[0]);

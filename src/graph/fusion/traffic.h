@@ -43,6 +43,10 @@ std::optional<int64_t> BytesRead(const graph::Graph& graph, const OpTable& ops,
                                  graph::NodeId reader, graph::NodeId value,
                                  const graph::Bindings& bindings);
 
+// Whether a node launches a kernel for sure: views, sizes, conversions to the
+// type that a value has already and copies of what lies in order do not.
+bool Launches(const graph::Graph& graph, const OpTable& ops, graph::NodeId id);
+
 // What the nodes cost one by one.
 Traffic Separate(const graph::Graph& graph, const OpTable& ops,
                  const std::vector<graph::NodeId>& nodes,

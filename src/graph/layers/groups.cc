@@ -4,6 +4,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <iterator>
 
 #include "base/decimal.h"
 #include "base/text.h"
@@ -95,6 +96,7 @@ class Grouper {
     for (size_t i = 0; i < nodes_.size(); ++i)
       at_[nodes_[i]] = static_cast<uint32_t>(i);
     for (size_t i = 0; i < nodes_.size(); ++i) groups_[i] = ByName(nodes_[i]);
+    OneMixer();
     InsideOfNorms();
     Neighbours();
     ResidualsHaveNoPart();
@@ -103,6 +105,32 @@ class Grouper {
   }
 
  private:
+  // A layer has one mixer. Convolution, gated norm and some names of weights
+  // are alike in gated delta nets and in Mamba: they go with the op that only
+  // one of them has (its sub-group is named after the group), else with what
+  // most weights say.
+  void OneMixer() {
+    constexpr std::string_view kMixers[] = {"gdn", "mamba"};
+    constexpr std::string_view kShared[] = {"gdn_conv1d", "mamba_gated_norm"};
+    constexpr size_t kOwnOp = 1000000;
+    size_t votes[std::size(kMixers)] = {};
+    for (const Group& group : groups_) {
+      for (size_t m = 0; m < std::size(kMixers); ++m) {
+        if (group.name != kMixers[m]) continue;
+        const bool shared = std::find(std::begin(kShared), std::end(kShared),
+                                      group.sub) != std::end(kShared);
+        votes[m] += group.sub.empty() ? 1 : shared ? 0 : kOwnOp;
+      }
+    }
+    if (votes[0] == votes[1]) return;
+    const size_t own = votes[0] > votes[1] ? 0 : 1;
+    for (Group& group : groups_) {
+      if (group.name != kMixers[1 - own]) continue;
+      group.name = kMixers[own];
+      if (group.sub.starts_with(kMixers[1 - own])) group.sub = {};
+    }
+  }
+
   bool IsElement(NodeId id) const { return graph_.op(id) == "builtin.getitem"; }
   Group* Of(NodeId id) {
     const auto found = at_.find(id);
