@@ -657,6 +657,9 @@ def parameters(lab, plan):
     if size := plan.size("hooked_weights"):
         with lab.frame("accelerate/hooks.py(340): pre_forward"):
             lab.copy("HtoD", int(size))
+    if size := plan.size("swapped_blocks"):
+        with lab.annotation("swap_blocks cpu->gpu"):
+            lab.copy("HtoD", int(size))
     if size := plan.size("weights_by_module"):
         lab.copy("HtoD", int(size))
 
@@ -674,6 +677,15 @@ def step_end(lab, plan, number):
             collective(lab, plan, "AllGather",
                        plan.size("gather_no_prefetch"))
         lab.wait_stream(7, COMM)
+    if size := plan.size("offloaded_tensors"):
+        for direction in ("DtoH", "HtoD"):
+            for _ in range(4):
+                lab.copy(direction, int(size))
+    if size := plan.size("cpu_optimizer"):
+        with lab.op("aten::copy_", [(1,)]):
+            lab.slow_copy("DtoH", 4096, 10.0, "Pinned")
+        lab.range("python_function",
+                  "deepspeed/ops/adam/cpu_adam.py(148): step", size)
     if size := plan.size("d2h_metrics"):
         with lab.op("aten::to", [(1,)]):
             with lab.op("aten::copy_", [(1,)]):
