@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Files of many makers against a truth that was computed without lamina:
-device events, busy and idle time, steps, ops of the host; what is not read is
-named with its time. On the samples, where nobody else has counted, the host
-tables are held against a slow twin."""
+device events, busy and idle time, steps, ops of the host. On the samples, where
+nobody else has counted, the host tables are held against a slow twin."""
 import collections
 import decimal
 import gzip
@@ -13,10 +12,10 @@ import pathlib
 
 from common import ROOT, SAMPLES, Checks, lamina, report
 
-# By the maker of the truth: formats that are read; files whose device work is
-# only named; documents that are no timeline.
-READ = {"kineto", "nsys", "rocprof_csv", "rpd"}
-NAMED = {"mtia", "aiu", "rpd_json", "ascend", "ascend_trace_view"}
+# By the maker of the truth: formats that are read; others are documents that
+# are no timeline.
+READ = {"kineto", "nsys", "rocprof_csv", "rpd", "mtia", "aiu", "rpd_json",
+        "ascend", "ascend_trace_view"}
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 
 
@@ -84,17 +83,6 @@ def check_host(checks, name, tables, host):
             (top["calls"], top["total_ns"], top["self_ns"]))
 
 
-def check_named(checks, name, tables, notes, truth):
-    rows = [r for r in tables["unread_events"] if r["of_device"] == "yes"]
-    checks.equal(f"{name}: unread device events",
-                 sum(r["events"] for r in rows), truth["device_events"])
-    checks.equal(f"{name}: their time", sum(r["time_us"].ns for r in rows),
-                 truth["device_time_ns"])
-    verdict = next(n["text"] for n in notes if n["severity"] == "verdict")
-    checks.true(f"{name}: the verdict names them",
-                "not read yet" in verdict and "complete" not in verdict)
-
-
 def check_shared(checks, folder):
     for truth_file in sorted(folder.glob("*.truth.json")):
         path = truth_file.with_name(truth_file.name[:-len(".truth.json")])
@@ -107,11 +95,6 @@ def check_shared(checks, folder):
             if "steps" in truth:
                 check_steps(checks, name, tables, truth)
             if truth.get("host_ops", {}).get("calls"):
-                check_host(checks, name, tables, truth["host_ops"])
-        elif source in NAMED:
-            tables, notes = report(path)
-            check_named(checks, name, tables, notes, truth)
-            if truth["host_ops"]["calls"]:
                 check_host(checks, name, tables, truth["host_ops"])
         else:
             found = lamina("report", path, status=None)

@@ -102,7 +102,7 @@ def check_categories(checks, folder):
     trace = write_trace(folder / "unknown.json", [
         event("kernel"), event("gpu_kernel_new", dur=5),
         event("gpu_kernel_new", ts=9, dur=5), event("tpu_thing", dur=1.5),
-        event("mtia_ccp_events"), event("xpu_kernel"), event("cuda_sync")])
+        event("mtia_insight"), event("xpu_kernel"), event("cuda_sync")])
     rows, _ = health(trace)
     found = {r["value"]: (r["status"], r["count"]) for r in rows
              if r["check"] == "unknown_category"}
@@ -112,7 +112,7 @@ def check_categories(checks, folder):
                  ["gpu_kernel_new: 2 events, 10.0 us"])
     checks.equal("lost", sorted(v.split(":")[0] for v, (s, _) in found.items()
                                 if s == "lost"),
-                 ["gpu_kernel_new", "mtia_ccp_events", "tpu_thing",
+                 ["gpu_kernel_new", "mtia_insight", "tpu_thing",
                   "xpu_kernel"])
 
 
