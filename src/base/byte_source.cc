@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/leftovers.h"
 #include "base/opened.h"
@@ -473,6 +474,8 @@ class ZstdSource final : public UnpackingSource {
       }
       pending_ = ZSTD_decompressStream(stream_, &out, &in_);
       full_ = pending_ != 0 && out.pos == out.size;
+      if (ZSTD_getErrorCode(pending_) == ZSTD_error_memory_allocation)
+        throw std::bad_alloc();  // nothing is wrong with the file
       if (ZSTD_isError(pending_)) {
         done_ = true;
         Damaged(in_.size - in_.pos, std::string("corrupt zstd data: ") +

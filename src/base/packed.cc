@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <zstd.h>
 
 #include "base/status.h"
@@ -53,13 +54,21 @@ std::string PackFiles(
   return out;
 }
 
+bool Unpack(std::string_view packed, std::string& to) {
+  // Made here: its failure would look like that of a damaged frame.
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(
+      ZSTD_createDCtx(), ZSTD_freeDCtx);
+  if (context == nullptr) throw std::bad_alloc();
+  return ZSTD_decompressDCtx(context.get(), to.data(), to.size(), packed.data(),
+                             packed.size()) == to.size();
+}
+
 PackedFiles::PackedFiles(std::string_view packed) {
   const unsigned long long size =
       ZSTD_getFrameContentSize(packed.data(), packed.size());
   LAMINA_CHECK(size < UINT32_MAX);  // errors are larger
   bytes_.resize(size);
-  LAMINA_CHECK(ZSTD_decompress(bytes_.data(), bytes_.size(), packed.data(),
-                               packed.size()) == size);
+  LAMINA_CHECK(Unpack(packed, bytes_));
   for (std::string_view rest = bytes_; !rest.empty();) {
     const std::string_view name = TakeBytes(rest, TakeVarint(rest));
     files_.emplace_back(name, TakeBytes(rest, TakeVarint(rest)));

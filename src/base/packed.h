@@ -17,6 +17,10 @@ namespace lamina {
 std::string PackFiles(
     const std::vector<std::pair<std::string, std::string>>& files);
 
+// Whether `packed` is a frame of zstd with as many bytes as `to` has, which are
+// written there. Throws std::bad_alloc when there is no memory to unpack it.
+bool Unpack(std::string_view packed, std::string& to);
+
 class PackedFiles {
  public:
   // Stops the program where `packed` is damaged: it is part of it.
