@@ -78,4 +78,9 @@ std::string_view QualifiedName(std::string_view target);
 // "aten.to.dtype" and not "aten.topk".
 bool MatchesTarget(std::string_view op, std::string_view pattern);
 
+// Whether an op is there wherever PyTorch is: ATen's, and Python's own.
+inline bool IsOfPyTorch(std::string_view op) {
+  return op.starts_with("aten.") || op.starts_with("builtin.");
+}
+
 }  // namespace lamina::graph

@@ -47,12 +47,14 @@ void Defer(Candidate& c, std::string settled_by) {
   c.settled_by = std::move(settled_by);
 }
 
+// What would end the doubt about products of one input.
+constexpr const char* kMeasureJoined =
+    "a measurement of one GEMM of the joined width against the separate ones";
+
 // What would end the doubt about a mined form of AutoDeploy.
 std::string Settles(const Candidate& c, bool sure, bool sibling) {
   if (sure) return "a unit test of " + c.kernels[0].op + " against these ops";
-  if (sibling)
-    return "a measurement of one GEMM of the joined width against the " +
-           std::string("separate ones");
+  if (sibling) return kMeasureJoined;
   if (!c.measured_ns) return "a trace of a step (⟨trace⟩): what its nodes take";
   return "a trace of another batch size: it takes less than 0.5 % of this step";
 }
@@ -151,7 +153,7 @@ void JudgeKnown(const Graph& graph, const Rule& rule,
   } else if (unknowable) {
     Defer(c, "a run with the transform enabled: its count in the log");
   } else if (rule.counting == graph::Counting::kGroup) {
-    Defer(c, Settles(c, false, true));
+    Defer(c, kMeasureJoined);
   } else {
     c.recommendation = "use_existing_kernel";
   }

@@ -128,39 +128,41 @@ class Finder {
     return a.risks.size() < b.risks.size();
   }
 
+  // What nodes launch one by one.
+  struct Launched {
+    size_t launches = 0;
+    size_t ops = 0;     // that do more than convert or copy
+    bool fused = true;  // each of these is one kernel already
+  };
+  Launched LaunchedBy(const std::vector<NodeId>& nodes) const {
+    Launched out;
+    for (const NodeId id : nodes) {
+      if (!Launches(graph_, *options_.ops, id)) continue;
+      ++out.launches;
+      if (options_.ops->MayBeFree(graph_.op(id))) continue;
+      ++out.ops;
+      out.fused &= options_.ops->IsFused(graph_.op(id));
+    }
+    return out;
+  }
+
   // Whether a rule puts one op in the place of one that is a kernel already
   // (or whose kernel another compiler chooses): no fusion.
   bool IsRename(const std::vector<std::vector<NodeId>>& places,
                 RulesFor applies) const {
-    return std::all_of(places.begin(), places.end(),
-                       [&](const std::vector<NodeId>& nodes) {
-                         size_t launches = 0;
-                         bool fused = true;
-                         for (const NodeId id : nodes) {
-                           if (!Launches(graph_, *options_.ops, id)) continue;
-                           ++launches;
-                           fused &= options_.ops->IsFused(graph_.op(id));
-                         }
-                         return launches == 1 &&
-                                (fused || applies == RulesFor::kAnotherDialect);
-                       });
+    return std::all_of(
+        places.begin(), places.end(), [&](const std::vector<NodeId>& nodes) {
+          const Launched one = LaunchedBy(nodes);
+          return one.launches == 1 && ((one.ops == 1 && one.fused) ||
+                                       applies == RulesFor::kAnotherDialect);
+        });
   }
 
   // Whether there is nothing to fuse in a mined form: one launch at most, or
   // an op that is one kernel already with casts and copies around it.
   bool IsFusedAlready(const Form& form) const {
-    const std::vector<NodeId>& nodes = form.occurrences[0];
-    size_t launches = 0;
-    size_t ops = 0;
-    bool fused = true;
-    for (const NodeId id : nodes) {
-      if (!Launches(graph_, *options_.ops, id)) continue;
-      ++launches;
-      if (options_.ops->MayBeFree(graph_.op(id))) continue;
-      ++ops;
-      fused &= options_.ops->IsFused(graph_.op(id));
-    }
-    return launches < 2 || (ops == 1 && fused);
+    const Launched all = LaunchedBy(form.occurrences[0]);
+    return all.launches < 2 || (all.ops == 1 && all.fused);
   }
 
   // Softmax between two matrix products is attention: PyTorch has one op for
@@ -230,8 +232,7 @@ class Finder {
     for (const size_t i : alternatives) {
       for (const graph::Statement& line : rule.alternatives[i].after) {
         for (const std::string& target : line.targets) {
-          told |=
-              !target.starts_with("aten.") && !target.starts_with("builtin.");
+          told |= !graph::IsOfPyTorch(target);
           if (target.find('{') != std::string::npos ||
               graph::MatchesTarget(target, op))
             return true;
@@ -286,10 +287,8 @@ class Finder {
     }
     // What leaves views and PyTorch's products behind needs no kernel: the
     // transform is what exists.
-    const bool own = std::any_of(
-        rule.produces.begin(), rule.produces.end(), [](std::string_view op) {
-          return !op.starts_with("aten.") && !op.starts_with("builtin.");
-        });
+    const bool own = !std::all_of(rule.produces.begin(), rule.produces.end(),
+                                  graph::IsOfPyTorch);
     if (!own) out.insert(out.begin(), options_.lookup->Transform(rule));
     return out;
   }

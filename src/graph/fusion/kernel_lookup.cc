@@ -22,10 +22,6 @@ std::string Place(const Mention& mention) {
   return mention.file + ":" + std::to_string(mention.line);
 }
 
-bool IsOfPyTorch(std::string_view op) {
-  return op.starts_with("aten.") || op.starts_with("builtin.");
-}
-
 // Ops that are references or plumbing, not kernels of their own.
 bool IsReference(std::string_view op) {
   return Contains(op, ".torch_") && !Contains(op, "quant");
@@ -48,7 +44,7 @@ FoundKernel KernelLookup::ByName(std::string_view op) const {
   FoundKernel out;
   out.op = op;
   // PyTorch's own ops are there with every tree.
-  if (tree_ != nullptr && !IsOfPyTorch(op)) {
+  if (tree_ != nullptr && !graph::IsOfPyTorch(op)) {
     // With a tree only the tree answers, and a use is no definition.
     if (op.ends_with(".default")) op.remove_suffix(8);
     const Mention* const found = tree_->Find(op, Mention::Kind::kDefinition);

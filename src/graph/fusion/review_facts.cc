@@ -119,7 +119,7 @@ std::string PathOf(const Rule& rule, const SourceIndex* tree) {
   if (rule.produces.empty()) return "other";
   if (tree == nullptr) return "existing_kernel_path (no tree)";
   for (std::string_view op : rule.produces) {
-    if (op.starts_with("aten.") || op.starts_with("builtin.")) continue;
+    if (graph::IsOfPyTorch(op)) continue;
     if (op.ends_with(".default")) op.remove_suffix(8);
     const Mention* const found = tree->Find(op, Mention::Kind::kDefinition);
     if (found == nullptr)

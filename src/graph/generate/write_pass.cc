@@ -268,7 +268,7 @@ class PassWriter {
       for (const Statement& line : alternative.after) {
         if (line.targets.empty()) continue;
         const std::string op = Filled(line.targets[0]);
-        if (op.starts_with("aten.") || op.starts_with("builtin.")) continue;
+        if (graph::IsOfPyTorch(op)) continue;
         compute = true;
         const std::string name =
             op.starts_with("fn.") ? op : WithoutOverload(op);

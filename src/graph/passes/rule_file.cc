@@ -242,8 +242,7 @@ class RuleReader {
         for (const Statement& line : alternative.after) {
           if (line.targets.empty()) continue;
           std::string target = line.targets[0];
-          if (target.starts_with("aten.") || target.starts_with("builtin."))
-            continue;
+          if (IsOfPyTorch(target)) continue;
           if (target.ends_with(".default")) target.resize(target.size() - 8);
           for (size_t open; (open = target.find('{')) != std::string::npos;) {
             const size_t close = target.find('}', open);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "base/text.h"
 #include "ingest/kineto/reader.h"
 
 namespace lamina::ingest::kineto {
@@ -47,8 +48,7 @@ enum class Role : uint8_t {
   kDevice,      // work of a device, one stream per track
   kCollective,  // collectives of a device
   kTask,        // what collectives are made of
-  kRange,       // ranges over device work
-  kStep,        // steps over device work
+  kRange,       // ranges and steps over device work
   kCall,        // calls of the host
 };
 
@@ -59,26 +59,20 @@ bool IsAscendSync(std::string_view name) {
       "EVENT_RECORD",   "EVENT_RESET",    "WRITE_VALUE",
       "WAIT_VALUE",     "CAPTURE_WAIT",   "PROFILING_ENABLE",
       "MEM_WAIT_VALUE", "CAPTURE_RECORD", "PROFILING_DISABLE"};
-  std::string upper;
-  for (const char c : name.substr(0, 32)) {
-    upper += c >= 'a' && c <= 'z' ? static_cast<char>(c - 32)
-             : c == ' '           ? '_'
-                                  : c;
-  }
-  return std::find(kNames.begin(), kNames.end(), upper) != kNames.end();
-}
-
-bool Has(std::string_view text, std::string_view word) {
-  return text.find(word) != text.npos;
+  std::string words(name.substr(0, 32));
+  std::replace(words.begin(), words.end(), ' ', '_');
+  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view one) {
+    return EqualsIgnoringCase(words, one);
+  });
 }
 
 Kind DeviceKind(std::string_view name) {
-  if (Has(name, "MEMSET") || Has(name, "FillBuffer") ||
+  if (Contains(name, "MEMSET") || Contains(name, "FillBuffer") ||
       name.starts_with("Memset"))
     return Kind::kMemset;
-  const bool copy = Has(name, "MEMCPY") || name == "SDMA" ||
+  const bool copy = Contains(name, "MEMCPY") || name == "SDMA" ||
                     name.starts_with("Memcpy") ||
-                    (name.starts_with("Copy") && Has(name, "To"));
+                    (name.starts_with("Copy") && Contains(name, "To"));
   return copy ? Kind::kMemcpy : Kind::kKernel;
 }
 
@@ -186,8 +180,8 @@ Role DeviceTracks::RoleOf(const trace::Track& track) {
     // Lines beside the streams and the ops repeat their time.
     if (thread.starts_with("Stream #") || thread == "XLA Ops")
       return Role::kDevice;
-    if (thread == "Steps") return Role::kStep;
-    return thread == "XLA Modules" ? Role::kRange : Role::kNone;
+    return thread == "Steps" || thread == "XLA Modules" ? Role::kRange
+                                                        : Role::kNone;
   }
   return Role::kNone;
 }
@@ -346,7 +340,6 @@ void DeviceTracks::ReadSlices() {
         case Role::kTask:
           slices.category[row] = Category("npu_sync");
           break;
-        case Role::kStep:
         case Role::kRange:
           slices.kind[row] = Kind::kGpuAnnotation;
           slices.category[row] = Category("gpu_user_annotation");
