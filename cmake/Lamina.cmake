@@ -37,8 +37,8 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 # What nearly every file includes of the standard library and of third parties
 # is parsed once. No header of this project: each change of one would compile
-# everything anew. The presets with sanitizers go without, so that an #include
-# that is missing is found. A precompiled header is of one level of
+# everything anew. `./dev lint` goes without, so that an #include that is
+# missing is found. A precompiled header is of one level of
 # optimization, so there is one for each.
 file(CONFIGURE OUTPUT ${LAMINA_GENERATED}/common_headers.cc CONTENT "")
 set(LAMINA_COMMON_HEADERS
@@ -82,8 +82,26 @@ set(LAMINA_SMALL_FILES
   "analysis/host/(.*counters|sequences|.*tables|ranges|transfers)"
   "analysis/path/(joined|spec|.*tables)")
 
+# Several files of a target are compiled as one unit: most of the time of a
+# file goes into headers and templates, which they share. A name in an unnamed
+# namespace is therefore unique in its folder. `./dev lint` looks at each file
+# alone, and so finds what a file has only from its neighbours.
+option(LAMINA_UNITY "Compile several files of a folder as one unit" ON)
+set(LAMINA_UNITY_FILES 8)
+function(lamina_unity target)
+  if(LAMINA_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON
+      UNITY_BUILD_BATCH_SIZE ${LAMINA_UNITY_FILES})
+    # A member of an unnamed type is fine in a .cc file, but the one that GCC
+    # sees is the unit.
+    target_compile_options(${target} PRIVATE
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # How the sources of a folder of src/ are compiled.
 function(lamina_compile target)
+  lamina_unity(${target})
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
     BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/src OUTPUT_VARIABLE folder)
   list(JOIN LAMINA_FAST_FOLDERS "|" fast)
@@ -163,6 +181,7 @@ endfunction()
 function(lamina_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  lamina_unity(${name})
   target_compile_options(${name} PRIVATE ${LAMINA_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM lamina_test_headers)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest_main

@@ -41,6 +41,9 @@ inline bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
 
 // 0 to 9, whatever the locale.
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool IsLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 // A letter, a digit or an underscore: what names of programs are made of.
 constexpr bool IsWordCharacter(char c) {

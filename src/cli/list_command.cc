@@ -224,7 +224,7 @@ Result<Table> RuleProblems(const Common& common) {
 
 namespace {
 
-struct Options {
+struct ListOptions {
   std::string what;
   std::string unused;
   bool check = false;
@@ -412,7 +412,7 @@ constexpr std::string_view kLists =
     "lamina list costs       ops with a cost model\n"
     "lamina list devices     devices with their peaks\n";
 
-Result<int> RunList(const Options& options, Common& common) {
+Result<int> RunList(const ListOptions& options, Common& common) {
   if (options.what != "rules" && (options.check || !options.unused.empty()))
     return Fail(UsageError("--check and --unused are for rules",
                            "lamina list rules --check"));
@@ -451,8 +451,8 @@ Result<int> RunList(const Options& options, Common& common) {
   return status;
 }
 
-Run Add(questions::Description& args, Common& common) {
-  auto options = std::make_shared<Options>();
+Run AddList(questions::Description& args, Common& common) {
+  auto options = std::make_shared<ListOptions>();
   args.Add("what", options->what,
            "formats, analyses, tables, columns, functions, rules, costs or "
            "devices")
@@ -476,7 +476,7 @@ Run Add(questions::Description& args, Common& common) {
 CommandInfo ListCommand() {
   return OwnCommand(
       "list", "Formats, tables, columns, functions, rules, costs and devices",
-      "lamina list formats", &Add);
+      "lamina list formats", &AddList);
 }
 
 }  // namespace lamina::cli

@@ -386,7 +386,7 @@ namespace {
 
 constexpr size_t kMaxSql = size_t{1} << 20;
 
-struct Options {
+struct QueryOptions {
   std::vector<std::string> words;
   std::string file;
   std::vector<std::string> params;
@@ -410,7 +410,8 @@ std::optional<std::pair<std::string, std::string>> Named(
   return std::pair(name, word.substr(equals + 1));
 }
 
-Result<std::string> ReadSql(const Options& options, const std::string& text) {
+Result<std::string> ReadSql(const QueryOptions& options,
+                            const std::string& text) {
   if (!options.file.empty() && !text.empty())
     return Fail(UsageError("both -f and a query are given", "leave one out"));
   if (text != "-" && options.file.empty()) return text;
@@ -419,7 +420,7 @@ Result<std::string> ReadSql(const Options& options, const std::string& text) {
 
 // The traces and the query among the words: a query has blanks and no file of
 // its name, or is "-".
-Result<int> RunQuery(const Options& options, Common& common) {
+Result<int> RunQuery(const QueryOptions& options, Common& common) {
   std::vector<sql::SchemaInput> schemas;
   std::vector<std::string> inputs;
   std::string text;
@@ -497,8 +498,8 @@ Result<int> RunQuery(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(questions::Description& args, Common& common) {
-  auto options = std::make_shared<Options>();
+Run AddQuery(questions::Description& args, Common& common) {
+  auto options = std::make_shared<QueryOptions>();
   args.Add("trace", options->words,
            "Trace file, folder of ranks, or NAME=TRACE for several; then the "
            "query (- or none: from standard input, on a terminal a shell)")
@@ -531,7 +532,7 @@ CommandInfo QueryCommand() {
       "query", "SQL over the trace and all result tables",
       "lamina query trace.json.gz \"SELECT name, sum(dur_ns) AS ns FROM "
       "kernel GROUP BY name ORDER BY ns DESC LIMIT 10\"",
-      &Add);
+      &AddQuery);
 }
 
 }  // namespace lamina::cli

@@ -21,7 +21,7 @@ namespace {
 constexpr int kMostHops = 256;
 
 // Where a call stands, by one of its members.
-using Place = std::pair<int64_t, uint32_t>;  // rank, number of the call
+using CallPlace = std::pair<int64_t, uint32_t>;  // rank, number of the call
 
 const MeasuredMember& MemberOf(const MeasuredCall& call, int64_t rank) {
   for (const MeasuredMember& m : call.members) {
@@ -41,7 +41,7 @@ class Follower {
   explicit Follower(const std::vector<MeasuredCall>& calls) : calls_(calls) {
     for (size_t c = 0; c < calls.size(); ++c) {
       for (const MeasuredMember& m : calls[c].members)
-        places_.try_emplace(Place{m.rank, m.call}, c);
+        places_.try_emplace(CallPlace{m.rank, m.call}, c);
     }
   }
 
@@ -63,7 +63,7 @@ class Follower {
       }
       const MeasuredMember& member = MemberOf(call, late.rank);
       if (member.previous == kNoIndex) break;
-      const auto it = places_.find(Place{member.rank, member.previous});
+      const auto it = places_.find(CallPlace{member.rank, member.previous});
       if (it == places_.end()) break;
       const MeasuredCall& before = calls_[it->second];
       if (!before.doubt.empty() || before.late.empty()) break;
@@ -78,7 +78,7 @@ class Follower {
 
  private:
   const std::vector<MeasuredCall>& calls_;
-  absl::flat_hash_map<Place, size_t> places_;
+  absl::flat_hash_map<CallPlace, size_t> places_;
 };
 
 }  // namespace

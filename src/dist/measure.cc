@@ -427,7 +427,7 @@ bool DecodeFits(std::string_view bytes, std::vector<ClockFit>& fits) {
 
 namespace {
 
-double Median(std::vector<double> values) {
+double MedianRate(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
   return (values[(n - 1) / 2] + values[n / 2]) / 2;
@@ -448,7 +448,7 @@ void Fit(LinkSeries& series) {
           (sizes[j].link_bytes - sizes[i].link_bytes));
     }
   }
-  const double slope = Median(std::move(slopes));
+  const double slope = MedianRate(std::move(slopes));
   if (!(slope > 0)) return;
   std::vector<double> rests;
   for (const LinkSize& size : sizes) {
@@ -456,7 +456,7 @@ void Fit(LinkSeries& series) {
                     slope * size.link_bytes);
   }
   series.bytes_per_ns = 1 / slope;
-  series.latency_ns = std::max(0.0, Median(std::move(rests)));
+  series.latency_ns = std::max(0.0, MedianRate(std::move(rests)));
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ using trace::Trace;
 // events must not depend on how well they compress.
 constexpr uint64_t kEventBytes = 10;
 
-class Texts {
+class EventTexts {
  public:
-  explicit Texts(std::vector<std::string>& texts) : texts_(texts) {}
+  explicit EventTexts(std::vector<std::string>& texts) : texts_(texts) {}
   uint32_t operator()(std::string_view text) {
     const auto [it, is_new] =
         ids_.try_emplace(std::string(text), texts_.size());
@@ -74,7 +74,7 @@ RankEvents FindEvents(const analysis::Context& context, const Lanes& lanes,
   const Trace& trace = context.trace;
   const int64_t base = BaseOf(trace);
   RankEvents out;
-  Texts texts(out.texts);
+  EventTexts texts(out.texts);
   std::vector<uint32_t> call_of(trace.device.size(), kNoIndex);
   const auto calls = CollectivesOf(context, lanes);
   for (uint32_t i = 0; i < calls.size(); ++i)

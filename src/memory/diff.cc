@@ -60,7 +60,7 @@ std::optional<std::string_view> TextOrNull(std::string_view text) {
 }
 
 // Module, op, file and function.
-using Key = std::tuple<std::string, std::string, std::string>;
+using DiffKey = std::tuple<std::string, std::string, std::string>;
 struct Pair {
   Side a, b;
 };
@@ -70,7 +70,7 @@ struct Totals {
   int64_t active = 0;
 };
 
-Totals Collect(const Recording& recording, std::map<Key, Pair>* rows,
+Totals Collect(const Recording& recording, std::map<DiffKey, Pair>* rows,
                Side Pair::*side) {
   Totals totals;
   for (const DeviceView& view : recording.devices) {
@@ -187,7 +187,7 @@ void AddSegments(const Recording& a, const Recording& b, ResultSet* result) {
 }  // namespace
 
 Result<ResultSet> DiffRecordings(const Recording& a, const Recording& b) {
-  std::map<Key, Pair> rows;
+  std::map<DiffKey, Pair> rows;
   const Totals total_a = Collect(a, &rows, &Pair::a);
   const Totals total_b = Collect(b, &rows, &Pair::b);
   std::vector<Row> out;

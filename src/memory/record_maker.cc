@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMaxSize = int64_t{1} << 47;
 constexpr int64_t kMaxDevice = 4096;
 constexpr uint64_t kMaxEvents = (uint64_t{1} << 31) - 2;
-constexpr size_t kMostText = 80;
+constexpr size_t kMostName = 80;
 
 // Known keys; their ids in the pool of strings follow the empty string.
 enum Key : uint32_t {
@@ -80,7 +80,7 @@ constexpr std::array<std::string_view, kKeys> kKeyNames = {"action",
                                                            "blocks",
                                                            "stage"};
 
-constexpr std::string_view kHint =
+constexpr std::string_view kRecordHint =
     "give a snapshot that torch.cuda.memory._dump_snapshot wrote";
 
 // Keys of records that are there and mean nothing for us.
@@ -217,7 +217,7 @@ Value RecordMaker::FromDict(Value dict, uint64_t offset) {
   if (!row.IsContainer() && unknown.valid()) {
     const std::string key = "unknown_key";
     auto& lost = out_.lost[key];
-    const std::string name(Shorten(out_.strings[unknown], kMostText));
+    const std::string name(Shorten(out_.strings[unknown], kMostName));
     if (lost.what.find(name) == std::string::npos && lost.count < 100) {
       ++lost.count;
       if (!lost.first_offset) lost.first_offset = offset;
@@ -255,7 +255,7 @@ Value RecordMaker::MakeEvent(const Fields& fields, uint64_t offset) {
     }
   }
   if (action == Action::kOther)
-    out_.Count("unknown_action", offset, std::string(Shorten(name, kMostText)));
+    out_.Count("unknown_action", offset, std::string(Shorten(name, kMostName)));
   int64_t address = IntOr(fields[kAddr], -1);
   const int64_t size = IntOr(fields[kSizeKey], -1);
   const bool placed = action != Action::kOom && action != Action::kSnapshot &&
@@ -423,7 +423,7 @@ Value RecordMaker::MakeSegment(const Fields& fields, uint64_t offset) {
 
 Error RecordMaker::NoSnapshot(std::string what) const {
   return InputErrorAt(out_.file, 0, std::move(what) + ": not a memory snapshot",
-                      std::string(kHint));
+                      std::string(kRecordHint));
 }
 
 Status RecordMaker::TakeSegments(Value value) {
@@ -562,7 +562,7 @@ Status RecordMaker::Finish(Value root) {
         } else if (key == "external_annotations") {
           annotations = items[i + 1];
         } else if (key != "traces") {
-          out_.Count("unknown_key", 0, std::string(Shorten(key, kMostText)));
+          out_.Count("unknown_key", 0, std::string(Shorten(key, kMostName)));
         }
       }
     }

@@ -17,7 +17,7 @@ constexpr size_t kMostCandidates = 200;
 // A temporary lives less than this share of the events.
 constexpr int64_t kShortLife = 100;
 
-std::string Size(int64_t bytes) {
+std::string SizeText(int64_t bytes) {
   return HumanBytes(static_cast<double>(bytes));
 }
 
@@ -115,32 +115,33 @@ void Explain(const Device& device, OutOfMemory* oom, int64_t other_largest,
   const int64_t cached = oom->all.reserved - oom->all.active;
   const std::string free_text =
       oom->device_free_known
-          ? fmt::format("the driver had {} free", Size(oom->device_free))
+          ? fmt::format("the driver had {} free", SizeText(oom->device_free))
           : "what the driver had free is not recorded";
   if (asked > oom->capacity - oom->resident) {
     oom->cause = "too_large";
     oom->text = fmt::format(
         "{} asked, but of {} capacity {} stay through the whole recording: no "
         "order of frees helps",
-        Size(asked), Size(oom->capacity), Size(oom->resident));
+        SizeText(asked), SizeText(oom->capacity), SizeText(oom->resident));
   } else if (other_largest >= asked) {
     oom->cause = "other_class";
     oom->text = fmt::format(
         "{} asked; a free range of {} belongs to {}, which this request may "
         "not use",
-        Size(asked), Size(other_largest), other_class);
+        SizeText(asked), SizeText(other_largest), other_class);
   } else if (oom->of_class.free >= asked) {
     oom->cause = "fragmentation";
-    oom->text = fmt::format("{} asked, {} free in {} ranges, the largest {}",
-                            Size(asked), Size(oom->of_class.free),
-                            oom->of_class.ranges, Size(oom->of_class.largest));
+    oom->text =
+        fmt::format("{} asked, {} free in {} ranges, the largest {}",
+                    SizeText(asked), SizeText(oom->of_class.free),
+                    oom->of_class.ranges, SizeText(oom->of_class.largest));
   } else if (oom->device_free + cached >= asked) {
     oom->cause = "stuck_reserve";
     oom->text = fmt::format(
         "{} asked; {} and {} of the reserve are free, in other classes or in "
         "split segments: expandable_segments:True or a smaller "
         "max_split_size_mb give {} back",
-        Size(asked), free_text, Size(cached), Size(oom->all.stuck));
+        SizeText(asked), free_text, SizeText(cached), SizeText(oom->all.stuck));
   } else {
     oom->cause = "device_full";
     std::map<std::string, int64_t> categories;
@@ -155,11 +156,11 @@ void Explain(const Device& device, OutOfMemory* oom, int64_t other_largest,
     std::sort(order.begin(), order.end());
     std::string list;
     for (size_t i = 0; i < order.size() && i < 5; ++i)
-      list +=
-          (i == 0 ? "" : ", ") + order[i].second + " " + Size(-order[i].first);
+      list += (i == 0 ? "" : ", ") + order[i].second + " " +
+              SizeText(-order[i].first);
     oom->text = fmt::format(
         "{} asked; {} and {} of the reserve are free: something must go ({})",
-        Size(asked), free_text, Size(cached), list);
+        SizeText(asked), free_text, SizeText(cached), list);
   }
 }
 

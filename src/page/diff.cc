@@ -40,12 +40,12 @@ namespace {
 using analysis::Context;
 using trace::SliceId;
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNoStart = std::numeric_limits<int64_t>::max();
 
 // A part of a trace that the other may have as well.
 struct Mark {
   std::string name;
-  int64_t start_ns = kNever;  // of its first device work
+  int64_t start_ns = kNoStart;  // of its first device work
 };
 
 // Steps with device work.
@@ -62,7 +62,7 @@ std::vector<Mark> StepMarks(const Context& context) {
     marks[at].start_ns =
         std::min(marks[at].start_ns, trace.Start(s) - trace.first_ns);
   }
-  std::erase_if(marks, [](const Mark& m) { return m.start_ns == kNever; });
+  std::erase_if(marks, [](const Mark& m) { return m.start_ns == kNoStart; });
   return marks;
 }
 
@@ -82,7 +82,7 @@ std::vector<Mark> PassMarks(const Context& context,
     };
     see(pass.outside);
     for (const uint32_t layer : pass.layers) see(model.layers[layer].work);
-    if (mark.start_ns != kNever) marks.push_back(std::move(mark));
+    if (mark.start_ns != kNoStart) marks.push_back(std::move(mark));
   }
   std::stable_sort(
       marks.begin(), marks.end(),
@@ -104,10 +104,10 @@ std::optional<std::pair<Mark, Mark>> FirstCommon(const std::vector<Mark>& a,
 
 int64_t FirstWork(const Context& context) {
   const trace::Trace& trace = context.trace;
-  int64_t first = kNever;
+  int64_t first = kNoStart;
   for (const SliceId s : trace.device_slices())
     first = std::min(first, trace.Start(s) - trace.first_ns);
-  return first == kNever ? 0 : first;
+  return first == kNoStart ? 0 : first;
 }
 
 }  // namespace

@@ -51,9 +51,9 @@ int64_t Inside(int64_t start, int64_t end, Interval of) {
 }
 
 // Writes the file from its begin to its end.
-class Writer {
+class LiveWriter {
  public:
-  explicit Writer(int file) : file_(file) {}
+  explicit LiveWriter(int file) : file_(file) {}
   void Add(int64_t value, int width) {
     const size_t at = buffer_.size();
     buffer_.resize(at + static_cast<size_t>(width));
@@ -219,7 +219,7 @@ Status LiveEvents::Store(std::span<const DeviceRow> rows) {
   most_.assign(most_of.begin() + 2, most_of.end() - 1);
   LAMINA_ASSIGN(const int number, MakeTemporaryFile());
   const Descriptor file(number);
-  Writer writer(file.get());
+  LiveWriter writer(file.get());
   each([&](const Column& to, const auto& get) {
     for (const DeviceRow& row : rows) writer.Add(get(row), to.width);
   });

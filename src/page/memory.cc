@@ -171,9 +171,9 @@ class Columns {
   std::vector<std::vector<int64_t>> values_;
 };
 
-class Writer {
+class MemoryWriter {
  public:
-  explicit Writer(render::Page* page) : page_(*page), json_(facts_) {
+  explicit MemoryWriter(render::Page* page) : page_(*page), json_(facts_) {
     json_.Array();
   }
 
@@ -208,9 +208,9 @@ class Writer {
   absl::flat_hash_map<std::array<int64_t, 4>, size_t> numbers_;
 };
 
-size_t Writer::StackOf(const DeviceView& view, uint32_t stack,
-                       const std::string& line, std::string_view op,
-                       std::string_view module) {
+size_t MemoryWriter::StackOf(const DeviceView& view, uint32_t stack,
+                             const std::string& line, std::string_view op,
+                             std::string_view module) {
   const std::array<int64_t, 4> key = {stack, page_.strings.Id(line),
                                       page_.strings.Id(op),
                                       page_.strings.Id(module)};
@@ -233,7 +233,7 @@ size_t Writer::StackOf(const DeviceView& view, uint32_t stack,
 // The events that no allocation tells of: those of segments, failed ones, and
 // frees that change nothing. What the recorder noted beside events, where it
 // changes.
-void Writer::AddEvents(const DeviceView& view, const Map& map) {
+void MemoryWriter::AddEvents(const DeviceView& view, const Map& map) {
   const Device& device = *view.device;
   const memory::Snapshot& snapshot = device.snapshot();
   const memory::Events& e = device.events();
@@ -270,7 +270,8 @@ void Writer::AddEvents(const DeviceView& view, const Map& map) {
   }
 }
 
-void Writer::Add(const DeviceView& view, const std::string& name, int part) {
+void MemoryWriter::Add(const DeviceView& view, const std::string& name,
+                       int part) {
   const Device& device = *view.device;
   numbers_.clear();
   const size_t first_alloc = allocs_.rows();
@@ -397,7 +398,7 @@ void Writer::Add(const DeviceView& view, const std::string& name, int part) {
   json_.Close();
 }
 
-void Writer::Finish() {
+void MemoryWriter::Finish() {
   json_.Close();
   page_.facts.emplace_back("memory", facts_);
   std::string categories = "[";
@@ -423,7 +424,7 @@ Status WriteMemoryPage(const std::vector<const memory::Recording*>& recordings,
     page.commands.push_back(
         {"memory", options.words, render::TableNames(document.result), {}});
   }
-  Writer writer(&page);
+  MemoryWriter writer(&page);
   for (size_t part = 0; part < recordings.size(); ++part) {
     for (const DeviceView& view : recordings[part]->devices) {
       std::string name = recordings.size() > 1 ? (part == 0 ? "A " : "B ") : "";

@@ -23,7 +23,7 @@ namespace {
 using cudagraph::Segment;
 using cudagraph::TagKind;
 
-struct Options {
+struct AnnotateOptions {
   std::string replay;
   std::vector<std::string> from;
   std::vector<std::string> compiled;
@@ -47,7 +47,7 @@ struct Request {
   std::optional<double> required;
 };
 
-Result<Request> Parse(const Options& options) {
+Result<Request> Parse(const AnnotateOptions& options) {
   Request request;
   request.by_name = options.method == "name";
   request.classic =
@@ -107,7 +107,7 @@ struct Job {
 };
 
 // A folder has one replay per rank; their copies keep their names.
-Result<std::vector<Job>> Jobs(const Options& options) {
+Result<std::vector<Job>> Jobs(const AnnotateOptions& options) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (!fs::is_directory(options.replay, error))
@@ -147,10 +147,10 @@ std::vector<Segment> SegmentsFor(const engine::Captures& captures,
   return own;
 }
 
-Result<cudagraph::NameTags> NamesOf(const engine::Captures& captures,
-                                    const std::vector<Segment>& segments,
-                                    const Request& request,
-                                    const std::string& tags) {
+Result<cudagraph::NameTags> NameTagsOf(const engine::Captures& captures,
+                                       const std::vector<Segment>& segments,
+                                       const Request& request,
+                                       const std::string& tags) {
   if (!request.classic) return cudagraph::TagsByName(segments, request.kind);
   cudagraph::NameTags names;
   for (const analysis::Context* context : captures.contexts)
@@ -279,7 +279,7 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
   ResultSet tables;
   if (request.by_name) {
     LAMINA_ASSIGN(const auto names,
-                  NamesOf(captures, annotation.segments, request, tags));
+                  NameTagsOf(captures, annotation.segments, request, tags));
     tables =
         cudagraph::NameResult(*context, annotation, names, request.classic);
     if (!job.output.empty()) {
@@ -339,7 +339,7 @@ Status WriteAnnotatePage(const std::string& replay,
   return page::WritePage(*session, document, page);
 }
 
-Result<Answer> RunAnnotate(Options options, Asker& asker) {
+Result<Answer> RunAnnotate(AnnotateOptions options, Asker& asker) {
   // A file to write is the annotated trace.
   if (options.trace_out.empty() && asker.output != "-")
     options.trace_out = asker.output;
@@ -404,7 +404,7 @@ Result<Answer> RunAnnotate(Options options, Asker& asker) {
 }  // namespace
 
 Body DescribeAnnotate(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AnnotateOptions>();
   args.Add("replay", options->replay,
            "Trace with replayed graphs, or a folder with one per rank")
       .Required();

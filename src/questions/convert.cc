@@ -20,7 +20,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct ConvertOptions {
   std::string trace;
   bool no_args = false;
 };
@@ -53,7 +53,7 @@ const RowColumns<ConvertRow>& ConvertColumns() {
 // Slices of a device; the rest of its allocations is in the counters.
 constexpr size_t kMostSlices = 100'000;
 
-Result<Answer> ConvertSnapshot(const Options& options, Asker& asker) {
+Result<Answer> ConvertSnapshot(const ConvertOptions& options, Asker& asker) {
   engine::MemoryOptions memory;
   memory.rules_dir = asker.rules_dir;
   LAMINA_ASSIGN(const memory::Recording recording,
@@ -87,7 +87,7 @@ Result<Answer> ConvertSnapshot(const Options& options, Asker& asker) {
   return Answer(std::move(document));
 }
 
-Result<Answer> RunConvert(const Options& options, Asker& asker) {
+Result<Answer> RunConvert(const ConvertOptions& options, Asker& asker) {
   const std::string output = asker.output;
   const bool perfetto = emit::perfetto::IsPerfettoName(output);
   const bool json = output.ends_with(".json") || output.ends_with(".json.gz");
@@ -149,7 +149,7 @@ Result<Answer> RunConvert(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeConvert(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertOptions>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Flag("--no-args", options->no_args,
             "Perfetto: names and times only, for very large traces");

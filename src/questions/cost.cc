@@ -9,7 +9,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct CostOptions {
   std::string op;
   std::string shapes;
   std::vector<std::string> dtypes;
@@ -50,7 +50,7 @@ std::string TypesFor(const std::vector<std::string>& dtypes, size_t count) {
   return out + "]";
 }
 
-Result<Answer> RunCost(const Options& options, Asker& asker) {
+Result<Answer> RunCost(const CostOptions& options, Asker& asker) {
   const rules::DataSet data(asker.rules_dir);
   LAMINA_ASSIGN(const auto models, cost::ModelSet::Load(data));
   LAMINA_ASSIGN(const cost::OpModel* const op, FindOp(*models, options.op));
@@ -127,7 +127,7 @@ Result<Answer> RunCost(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeCost(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CostOptions>();
   args.Add("op", options->op, "Name of the op, as in a trace").Required();
   args.Add("--shapes", options->shapes,
            "JSON list with the shape of every argument")

@@ -21,7 +21,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct DiagnoseOptions {
   std::vector<std::string> traces;
   std::vector<std::string> categories;
   std::vector<std::string> fail_on;
@@ -42,7 +42,7 @@ struct FailOn {
   double share = 0;
 };
 
-Result<std::vector<FailOn>> ParseFailOn(const Options& options,
+Result<std::vector<FailOn>> ParseFailOn(const DiagnoseOptions& options,
                                         const findings::RuleSet& rules) {
   std::vector<FailOn> out;
   for (const std::string& text : options.fail_on) {
@@ -91,7 +91,8 @@ std::vector<std::string> Hits(const std::vector<FailOn>& checks,
 }
 
 // What --explain and --list-rules print.
-Result<Answer> Show(const findings::RuleSet& rules, const Options& options) {
+Result<Answer> Show(const findings::RuleSet& rules,
+                    const DiagnoseOptions& options) {
   Answer answer;
   std::string& text = answer.text.emplace();
   if (options.explain == "all" || options.rules) {
@@ -115,7 +116,7 @@ std::vector<std::string> TakeRules(std::vector<std::string>& only) {
   return rules;
 }
 
-Result<findings::Options> RunOptions(const Options& options,
+Result<findings::Options> RunOptions(const DiagnoseOptions& options,
                                      std::vector<std::string> globs,
                                      const findings::RuleSet& rules) {
   findings::Options out;
@@ -160,7 +161,7 @@ Result<findings::Options> RunOptions(const Options& options,
 }
 
 // Findings that the project knows: a gate that they keep silent says so.
-Status UseSuppressions(const Options& options, findings::Options& run,
+Status UseSuppressions(const DiagnoseOptions& options, findings::Options& run,
                        Asker& asker) {
   LAMINA_ASSIGN(auto known, findings::LoadSuppressions(options.suppress,
                                                        options.traces[0]));
@@ -358,7 +359,7 @@ Result<Answer> Check(const std::shared_ptr<const findings::RuleSet>& rules,
   return answer;
 }
 
-Result<Answer> RunDiagnose(const Options& options, Asker& asker) {
+Result<Answer> RunDiagnose(const DiagnoseOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const auto rules,
                 findings::RuleSet::Load(rules::DataSet(asker.rules_dir)));
   if (options.rules || !options.explain.empty()) return Show(*rules, options);
@@ -413,7 +414,7 @@ Result<Answer> RunDiagnose(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeDiagnose(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiagnoseOptions>();
   args.Add("traces", options->traces,
            "Trace file; or those of several ranks, or a folder of them");
   args.Add("--category", options->categories,

@@ -20,7 +20,7 @@ using tree::NodeId;
 constexpr size_t kMaxRecord = size_t{1} << 20;
 constexpr size_t kMaxLaunched = 1000;
 
-struct Options {
+struct EventOptions {
   std::string trace;
   uint32_t uid = 0;
 };
@@ -80,7 +80,7 @@ void AddMembers(std::string_view text, const std::string& prefix,
   }
 }
 
-Result<Answer> RunEvent(const Options& options, Asker& asker) {
+Result<Answer> RunEvent(const EventOptions& options, Asker& asker) {
   LAMINA_ASSIGN(auto session, asker.OpenTrace(options.trace));
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
@@ -155,7 +155,7 @@ Result<Answer> RunEvent(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeEvent(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EventOptions>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--uid", options->uid,
            "Number of the event, from a column first_uid or uid")

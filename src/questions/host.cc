@@ -24,7 +24,7 @@ namespace {
 namespace host = analysis::host;
 namespace host_tables = analysis::host_tables;
 
-struct Options {
+struct HostOptions {
   std::string trace;
   std::string by = "device";
   std::string step;
@@ -122,7 +122,7 @@ std::vector<std::string> TableNames() {
   return names;
 }
 
-Result<Answer> RunHost(const Options& options, Asker& asker) {
+Result<Answer> RunHost(const HostOptions& options, Asker& asker) {
   LAMINA_TRY(engine::CheckOnly(asker.only, TableNames()));
   LAMINA_ASSIGN(auto session, asker.OpenTrace(options.trace));
   analysis::Settings settings;
@@ -189,7 +189,7 @@ Result<Answer> RunHost(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeHost(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HostOptions>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--by", options->by,
            "Idle time also by stream, step, layer, annotation or op")

@@ -26,7 +26,7 @@ namespace {
 using analysis::layers::Detector;
 using trace::SliceId;
 
-struct Options {
+struct LayersOptions {
   std::string trace;
   std::string detector = "auto";
   std::string profile;
@@ -178,7 +178,7 @@ Table Explain(const rules::Catalog& catalog,
   return table;
 }
 
-Result<analysis::layers::Options> Settings(const Options& options,
+Result<analysis::layers::Options> Settings(const LayersOptions& options,
                                            Asker& asker) {
   // Blocks in x above which the classic analyzer says decode.
   constexpr int64_t kClassicGrid = 10000;
@@ -215,7 +215,7 @@ Result<analysis::layers::Options> Settings(const Options& options,
 }
 
 // Whether the number of layers is that of --layers-per-pass.
-bool CountIsMet(const Options& options,
+bool CountIsMet(const LayersOptions& options,
                 const analysis::layers::LayerModel& model, ResultSet& result) {
   if (options.layers_per_pass == 0) return true;
   // Where halves are left apart a layer of two halves counts twice.
@@ -249,7 +249,7 @@ bool CountIsMet(const Options& options,
 }
 
 // What the rules say of one name needs no trace.
-Result<Answer> RunExplain(const Options& options, Asker& asker) {
+Result<Answer> RunExplain(const LayersOptions& options, Asker& asker) {
   const rules::DataSet data(asker.rules_dir);
   LAMINA_ASSIGN(const auto catalog, rules::Catalog::Load(data));
   LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(data));
@@ -287,7 +287,7 @@ Status WriteLayersPage(engine::Session& session, const ReportOptions& report,
   return page::WritePage(session, document, page);
 }
 
-Result<Answer> RunLayers(const Options& options, Asker& asker) {
+Result<Answer> RunLayers(const LayersOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const auto layers, Settings(options, asker));
   if (!options.explain.empty()) return RunExplain(options, asker);
   if (options.trace.empty())
@@ -355,7 +355,7 @@ Result<Answer> RunLayers(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeLayers(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LayersOptions>();
   args.Add("trace", options->trace, "Trace file");
   args.Add("--detector", options->detector,
            "auto: modules where the trace has them, else repeats in the "

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kModuleDepth = 3;  // on a terminal
 
-struct Options {
+struct MemoryOptions {
   std::vector<std::string> files;
   engine::MemoryOptions memory;
   std::string device;
@@ -61,7 +61,7 @@ memory::Measure MeasureOf(const std::string& name) {
   return memory::Measure::kActive;
 }
 
-Status Prepare(Options& options, Asker& asker) {
+Status Prepare(MemoryOptions& options, Asker& asker) {
   memory::TableOptions& tables = options.memory.tables;
   tables.peak = MeasureOf(options.peak);
   options.memory.device = options.device;
@@ -186,7 +186,7 @@ ResultSet JoinFiles(const std::vector<std::string>& files,
 }
 
 // One trace among snapshots is the trace of their run.
-Status FindTrace(Options& options) {
+Status FindTrace(MemoryOptions& options) {
   std::vector<std::string> traces;
   for (const std::string& file : options.files) {
     if (file != "-" && !engine::IsMemorySnapshot(file)) traces.push_back(file);
@@ -204,7 +204,7 @@ Status FindTrace(Options& options) {
   return {};
 }
 
-Result<Answer> RunMemory(Options& options, Asker& asker) {
+Result<Answer> RunMemory(MemoryOptions& options, Asker& asker) {
   LAMINA_TRY(Prepare(options, asker));
   options.memory.times = &asker.times;
   std::optional<int64_t> limit;
@@ -267,7 +267,7 @@ Result<Answer> RunMemory(Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeMemory(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MemoryOptions>();
   memory::TableOptions& tables = options->memory.tables;
   args.Add("files", options->files,
            "Memory snapshots, or traces with memory events; several are ranks "

@@ -10,13 +10,13 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct MergeOptions {
   std::vector<std::string> traces;
   bool align_clocks = false;
   bool python = false;
 };
 
-Result<Answer> RunMerge(const Options& options, Asker& asker) {
+Result<Answer> RunMerge(const MergeOptions& options, Asker& asker) {
   const std::string& output = asker.output;
   if (output == "-") {
     return Fail(UsageError("⟨merge()⟩ needs ⟨output⟩ OUT.json.gz",
@@ -51,7 +51,7 @@ Result<Answer> RunMerge(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeMerge(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MergeOptions>();
   args.Add("traces", options->traces,
            "One trace per rank: files, folders or patterns in quotes")
       .Required();

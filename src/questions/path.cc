@@ -26,7 +26,7 @@ using trace::SliceId;
 constexpr int64_t kProcess = 2000000100;
 constexpr std::string_view kName = "lamina: critical path";
 
-struct Options {
+struct PathOptions {
   std::vector<std::string> traces;
   std::string window;
   std::string by = "step";
@@ -120,7 +120,7 @@ Status WriteOnly(const trace::Trace& trace, const std::string& output,
   return sink->Close();
 }
 
-Status WriteOverlay(const Options& options, const std::string& file,
+Status WriteOverlay(const PathOptions& options, const std::string& file,
                     const trace::Trace& trace,
                     const std::vector<path::Segment>& segments) {
   if (emit::perfetto::IsPerfettoName(options.overlay)) {
@@ -161,7 +161,7 @@ Status WriteOverlay(const Options& options, const std::string& file,
   return sink->Close();
 }
 
-analysis::host::Options ModelOptions(const Options& options) {
+analysis::host::Options ModelOptions(const PathOptions& options) {
   analysis::host::Options out;
   out.sync_records = !options.no_sync_records;
   out.infer = options.infer == "on";
@@ -215,7 +215,7 @@ void CutAtLayers(const trace::Trace& trace,
                    });
 }
 
-Status ExplainTrace(const Options& options, const std::string& file,
+Status ExplainTrace(const PathOptions& options, const std::string& file,
                     Asker& asker, ResultSet& result) {
   LAMINA_ASSIGN(auto session, asker.OpenTrace(file));
   analysis::Settings settings;
@@ -271,7 +271,7 @@ Status ExplainTrace(const Options& options, const std::string& file,
   return {};
 }
 
-Status ExplainRanks(const Options& options,
+Status ExplainRanks(const PathOptions& options,
                     const std::vector<std::string>& files, Asker& asker,
                     ResultSet& result) {
   if (options.by == "layer") {
@@ -314,7 +314,7 @@ void CiteAll(ResultSet& result) {
   }
 }
 
-Result<Answer> RunPath(const Options& options, Asker& asker) {
+Result<Answer> RunPath(const PathOptions& options, Asker& asker) {
   std::vector<std::string> files = options.traces;
   if (files != std::vector<std::string>{"-"}) {
     LAMINA_ASSIGN(files, engine::FindTraces(files));
@@ -341,7 +341,7 @@ Result<Answer> RunPath(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribePath(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PathOptions>();
   args.Add("traces", options->traces,
            "Trace file; or those of several ranks, or a folder or pattern of "
            "them: the path then runs through all ranks, joined where they "

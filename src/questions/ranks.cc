@@ -18,7 +18,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct RanksOptions {
   std::vector<std::string> traces;
   std::string engine = "local";
   std::string partials;
@@ -46,7 +46,7 @@ Result<Share> ParseShare(const std::string& text) {
   return Share{static_cast<size_t>(*number - 1), static_cast<size_t>(*count)};
 }
 
-Status CheckOptions(const Options& options, Asker& asker) {
+Status CheckOptions(const RanksOptions& options, Asker& asker) {
   if (asker.origins != nullptr && options.engine != "local") {
     return Fail(UsageError(
         "⟨redact⟩ must read all traces in the process that writes the page",
@@ -67,7 +67,7 @@ Status CheckOptions(const Options& options, Asker& asker) {
 // The files as process 0 finds them, so that all agree. Empty on the others
 // when it finds none.
 Result<std::vector<std::string>> AgreeOnFiles(dist::Channel& channel,
-                                              const Options& options) {
+                                              const RanksOptions& options) {
   Result<std::vector<std::string>> found;
   std::string list;
   if (channel.number() == 0) {
@@ -116,7 +116,7 @@ Result<Answer> RunShare(const std::vector<std::string>& files,
 Result<Answer> AnswerOf(std::shared_ptr<const dist::Job> of,
                         const std::vector<std::string>& files,
                         const dist::JobOptions& settings,
-                        const Options& options, Asker& asker) {
+                        const RanksOptions& options, Asker& asker) {
   const dist::Job& job = *of;
   Document document;
   document.command = "ranks";
@@ -172,7 +172,7 @@ Answer Nothing() {
   return answer;
 }
 
-Result<Answer> RunRanks(const Options& options, Asker& asker) {
+Result<Answer> RunRanks(const RanksOptions& options, Asker& asker) {
   LAMINA_TRY(CheckOptions(options, asker));
   dist::JobOptions settings;
   settings.load.threads = asker.ThreadCount();
@@ -224,7 +224,7 @@ Result<Answer> RunRanks(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeRanks(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RanksOptions>();
   args.Add("traces", options->traces,
            "One trace per rank: files, folders or patterns in quotes")
       .Required();

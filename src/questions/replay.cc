@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kDefaultTop = 10;
 
-struct Options {
+struct ReplayOptions {
   std::string trace;
   std::string device;
   bool all = false;
@@ -125,7 +125,7 @@ class Folder {
   std::string ops_, skipped_, gemms_, hipblaslt_;
 };
 
-Result<Answer> RunReplay(Options options, Asker& asker) {
+Result<Answer> RunReplay(ReplayOptions options, Asker& asker) {
   if (asker.output == "-") {
     return Fail(UsageError("the scripts need a folder",
                            "⟨lamina⟩ replay TRACE ⟨top⟩ 10 ⟨output⟩ replay"));
@@ -165,7 +165,7 @@ Result<Answer> RunReplay(Options options, Asker& asker) {
 }  // namespace
 
 Body DescribeReplay(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--op", options->replay.op, "Ops of this name: aten::mm or mm");
   args.Add("--shape", options->replay.shape,

@@ -36,7 +36,7 @@ using runstore::Run;
 using runstore::Store;
 using runstore::Tags;
 
-constexpr size_t kTerminalRows = 30;
+constexpr size_t kTerminalRuns = 30;
 
 void AddStoreTo(Description& args, std::string& store) {
   args.Add("--store", store,
@@ -106,7 +106,7 @@ Document NewDocument(const char* command, const std::string& store) {
 void FitScreen(std::initializer_list<std::string_view> closer, Asker& asker,
                ResultSet& result) {
   if (!asker.for_screen()) return;
-  if (asker.top == 0) asker.top = kTerminalRows;
+  if (asker.top == 0) asker.top = kTerminalRuns;
   if (!asker.only.empty()) return;
   std::erase_if(result.tables, [&](const Table& table) {
     return table.rows() == 0 || std::find(closer.begin(), closer.end(),
@@ -227,7 +227,7 @@ Result<Answer> AddRuns(const char* command, const std::vector<NewRun>& given,
                            Counted(added, "run"), rows.size() - added - failed,
                            failed)));
   document.result.tables.push_back(AddedColumns().Make(rows));
-  if (asker.for_screen() && asker.top == 0) asker.top = kTerminalRows;
+  if (asker.for_screen() && asker.top == 0) asker.top = kTerminalRuns;
   Answer answer(std::move(document));
   answer.failed = failed > 0;
   return answer;
@@ -521,7 +521,7 @@ Result<Answer> AskList(const ListParams& options, Asker& asker) {
   LAMINA_ASSIGN(const auto baselines, LiveBaselines(store));
   Document document = NewDocument("runs list", store.path());
   document.result.tables.push_back(RunsTable(runs, baselines, options.columns));
-  if (asker.for_screen() && asker.top == 0) asker.top = kTerminalRows;
+  if (asker.for_screen() && asker.top == 0) asker.top = kTerminalRuns;
   return Answer(std::move(document));
 }
 

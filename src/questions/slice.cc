@@ -21,7 +21,7 @@ namespace {
 using analysis::slice::Fate;
 using analysis::slice::Selection;
 
-struct Options {
+struct SliceOptions {
   std::string trace;
   std::string time;
   std::string layer;
@@ -127,7 +127,7 @@ Table KeptTable(const Selection& selection) {
   return table;
 }
 
-Result<Answer> RunSlice(Options options, Asker& asker) {
+Result<Answer> RunSlice(SliceOptions options, Asker& asker) {
   if (asker.output == "-" || options.trace == "-") {
     return Fail(UsageError(
         "the smaller trace needs a file to be read from and one to be written",
@@ -205,7 +205,7 @@ std::string WhereHelp() {
 }  // namespace
 
 Body DescribeSlice(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SliceOptions>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--time", options->time,
            "What overlaps this span, from the first event: 10ms..20ms");

@@ -10,7 +10,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct TreeOptions {
   std::string trace;
   std::string by;
   size_t depth = 1000;
@@ -55,7 +55,7 @@ Table Drawn(const Table& table) {
   return out;
 }
 
-Result<Answer> RunTree(const Options& options, Asker& asker) {
+Result<Answer> RunTree(const TreeOptions& options, Asker& asker) {
   engine::OpenOptions open = asker.Open();
   open.captured_frames = options.python_stacks;
   LAMINA_ASSIGN(auto session, asker.OpenTrace(options.trace, open));
@@ -108,7 +108,7 @@ Result<Answer> RunTree(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeTree(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TreeOptions>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--by", options->by,
            "module or op (default: module if the trace has modules)")

@@ -35,7 +35,7 @@ Result<PatternTable> LoadMarks(const DataSet& data, std::string_view folder,
   return PatternTable::Make(std::move(rules));
 }
 
-constexpr std::string_view kOther = "other";
+constexpr std::string_view kOtherFamily = "other";
 
 bool ContainsAny(std::string_view text,
                  std::initializer_list<std::string_view> words) {
@@ -114,8 +114,9 @@ Status Catalog::LoadFamilies(const DataSet& data) {
       if (!known) families_.push_back(std::move(family));
     }
   }
-  if (families_.empty() || FamilyIndex(kOther) == families_.size())
-    families_.push_back({std::string(kOther), std::string(kOther), "Other"});
+  if (families_.empty() || FamilyIndex(kOtherFamily) == families_.size())
+    families_.push_back(
+        {std::string(kOtherFamily), std::string(kOtherFamily), "Other"});
   return {};
 }
 
@@ -228,7 +229,7 @@ size_t Catalog::FamilyIndex(std::string_view name) const {
   size_t other = families_.size();
   for (size_t i = 0; i < families_.size(); ++i) {
     if (families_[i].name == name) return i;
-    if (families_[i].name == kOther) other = i;
+    if (families_[i].name == kOtherFamily) other = i;
   }
   return other;
 }
@@ -258,7 +259,7 @@ std::string_view Catalog::KernelFamily(std::string_view kernel) const {
       !generated.empty())
     return generated;
   const int rule = kernels_.Find(kernel);
-  return rule == PatternTable::kNone ? kOther : kernels_.rule(rule).value;
+  return rule == PatternTable::kNone ? kOtherFamily : kernels_.rule(rule).value;
 }
 
 }  // namespace lamina::rules

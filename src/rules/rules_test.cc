@@ -13,7 +13,7 @@
 namespace lamina::rules {
 namespace {
 
-std::shared_ptr<const Catalog> Builtin() {
+std::shared_ptr<const Catalog> BuiltinCatalog() {
   auto catalog = Catalog::Load(DataSet());
   EXPECT_TRUE(catalog.has_value())
       << (catalog ? std::string() : catalog.error().ToString());
@@ -23,7 +23,7 @@ std::shared_ptr<const Catalog> Builtin() {
 // A file is a rule and its test: every example is matched by its own rule, no
 // counter-example is.
 TEST(Data, ExamplesOfKernelRulesHold) {
-  const auto catalog = Builtin();
+  const auto catalog = BuiltinCatalog();
   for (const std::string& violation : CheckExamples(catalog->kernel_table()))
     ADD_FAILURE() << violation;
   size_t with_examples = 0;
@@ -33,7 +33,7 @@ TEST(Data, ExamplesOfKernelRulesHold) {
 }
 
 TEST(Data, ExamplesOfOpRulesHold) {
-  const auto catalog = Builtin();
+  const auto catalog = BuiltinCatalog();
   for (const std::string& violation : CheckExamples(catalog->op_table()))
     ADD_FAILURE() << violation;
   for (const PatternRule& rule : catalog->op_table().rules())
@@ -41,7 +41,7 @@ TEST(Data, ExamplesOfOpRulesHold) {
 }
 
 TEST(Data, ExamplesOfRulesOfStepsAndWaitsHold) {
-  const auto catalog = Builtin();
+  const auto catalog = BuiltinCatalog();
   for (const PatternTable* table :
        {&catalog->step_table(), &catalog->outside_table()}) {
     for (const std::string& violation : CheckExamples(*table))
@@ -52,7 +52,7 @@ TEST(Data, ExamplesOfRulesOfStepsAndWaitsHold) {
 }
 
 TEST(Catalog, OpsByNameAndWithoutSuffix) {
-  const auto catalog = Builtin();
+  const auto catalog = BuiltinCatalog();
   EXPECT_EQ(catalog->OpFamily("aten::mm"), "gemm");
   EXPECT_EQ(catalog->OpFamily("aten::_softmax"), "softmax");
   EXPECT_EQ(catalog->OpFamily("aten::sub_"), "elementwise");
@@ -63,7 +63,7 @@ TEST(Catalog, OpsByNameAndWithoutSuffix) {
 }
 
 TEST(Catalog, KernelsByName) {
-  const auto catalog = Builtin();
+  const auto catalog = BuiltinCatalog();
   EXPECT_EQ(catalog->KernelFamily("nvjet_tst_128x256"), "gemm");
   EXPECT_EQ(catalog->KernelFamily("ncclDevKernel_AllReduce_Sum_f32"),
             "communication");
@@ -84,8 +84,8 @@ TEST(Catalog, GeneratedKernelsByTheOpsInTheirName) {
 // The combined automaton that takes over for many names answers as the single
 // patterns do.
 TEST(PatternTable, BothEnginesAgree) {
-  const auto few = Builtin();
-  const auto many = Builtin();
+  const auto few = BuiltinCatalog();
+  const auto many = BuiltinCatalog();
   for (int i = 0; i < 1000; ++i)
     many->kernel_table().Find("warm up " + std::to_string(i));
   for (const PatternRule& rule : few->kernel_table().rules()) {

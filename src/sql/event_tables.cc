@@ -33,12 +33,8 @@ using trace::SliceId;
 using trace::Trace;
 using tree::NodeId;
 
-Value Known(int64_t value) {
-  return value == trace::kNoInt ? Value() : Value(value);
-}
-
 // What cells of events are read from.
-struct Model {
+struct EventModel {
   const Context* context = nullptr;
   const host::HostModel* host = nullptr;
   std::vector<SliceId> slices;  // by row
@@ -93,29 +89,29 @@ struct Model {
   }
   Value Step(uint32_t step) const { return context->steps.NumberOf(step); }
 };
-using M = Model;
 
 struct Spec {
   ColumnDef column;
-  Value (*cell)(const M& m, size_t row);
+  Value (*cell)(const EventModel& m, size_t row);
 };
 
 void AddSpan(std::vector<Spec>& out) {
   out.push_back({{"uid", Type::kInt, "Event number."},
-                 [](const M& m, size_t r) { return m.Uid(m.at(r)); }});
-  out.push_back(
-      {{"name", Type::kText, "Name as recorded."},
-       [](const M& m, size_t r) -> Value { return m.trace().Name(m.at(r)); }});
+                 [](const EventModel& m, size_t r) { return m.Uid(m.at(r)); }});
+  out.push_back({{"name", Type::kText, "Name as recorded."},
+                 [](const EventModel& m, size_t r) -> Value {
+                   return m.trace().Name(m.at(r));
+                 }});
   out.push_back({{"start_ns", Type::kInt, "Start, from the first event."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const EventModel& m, size_t r) -> Value {
                    return m.trace().Start(m.at(r)) - m.trace().first_ns;
                  }});
-  out.push_back(
-      {{"dur_ns", Type::kInt, "Duration."}, [](const M& m, size_t r) -> Value {
-         return m.trace().Duration(m.at(r));
-       }});
+  out.push_back({{"dur_ns", Type::kInt, "Duration."},
+                 [](const EventModel& m, size_t r) -> Value {
+                   return m.trace().Duration(m.at(r));
+                 }});
   out.push_back({{"kind", Type::kText, "Kind of slice, as in slice."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const EventModel& m, size_t r) -> Value {
                    return trace::KindName(m.trace().KindOf(m.at(r)));
                  }});
 }
@@ -127,7 +123,7 @@ Value Product(const std::array<uint32_t, 3>& extent) {
   return product > 0 ? Value(product) : Value();
 }
 
-int64_t SameOf(const Model& model, size_t row) {
+int64_t SameOf(const EventModel& model, size_t row) {
   std::call_once(model.same->once, [&] {
     const Trace& trace = model.trace();
     std::vector<int64_t>& number = model.same->number;
@@ -151,18 +147,18 @@ std::vector<Spec> DeviceColumns() {
   std::vector<Spec> out;
   AddSpan(out);
   const auto add = [&](std::string name, Type type, std::string doc,
-                       Value (*cell)(const M&, size_t)) {
+                       Value (*cell)(const EventModel&, size_t)) {
     out.push_back({{std::move(name), type, std::move(doc)}, cell});
   };
   add("device", Type::kText, "process:device, as in idle_parts.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return m.host->devices()[m.host->device(m.at(r))].name;
       });
   add("stream", Type::kInt, "Stream as recorded.",
-      [](const M& m, size_t r) { return Known(m.args(r)->stream); });
+      [](const EventModel& m, size_t r) { return Known(m.args(r)->stream); });
   add("bucket", Type::kText,
       "compute, communication or memcpy: its part of the timeline.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         switch (m.context->device.bucket(m.at(r))) {
           case analysis::Bucket::kCompute:
             return "compute";
@@ -174,12 +170,12 @@ std::vector<Spec> DeviceColumns() {
         return {};
       });
   add("family", Type::kText, "Family of the op or, without one, of the kernel.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return m.context->catalog.family(m.context->device.family(m.at(r)))
             .name;
       });
   add("kernel_family", Type::kText, "Family of the kernel by its name alone.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return m.context->catalog
             .family(m.context->device.kernel_family(m.at(r)))
             .name;
@@ -187,76 +183,78 @@ std::vector<Spec> DeviceColumns() {
   add("own_ns", Type::kInt,
       "Its part of the time in which the device is busy: each moment belongs "
       "to the event that began first.",
-      [](const M& m, size_t r) -> Value { return m.own_ns[m.device_row(r)]; });
+      [](const EventModel& m, size_t r) -> Value {
+        return m.own_ns[m.device_row(r)];
+      });
   add("exposed_ns", Type::kInt,
       "Of communication and copies: the part outside computation; each moment "
       "belongs to the one that began first.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return m.exposed_ns[m.device_row(r)];
       });
   add("lead_ns", Type::kInt,
       "How long it was submitted before it began; null without a launch.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return m.launch(r).valid() && m.host->call(m.at(r)) != host::kNone
                    ? Value(m.trace().Start(m.at(r)) - m.host->Ready(m.at(r)))
                    : Value();
       });
   add("prev_uid", Type::kInt,
       "Event number of the work before it on its stream.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         const SliceId before = m.before[m.device_row(r)];
         return before.valid() ? Value(m.trace().Uid(before)) : Value();
       });
   add("launch_uid", Type::kInt, "Event number of the call that launched it.",
-      [](const M& m, size_t r) { return m.NodeUid(m.launch(r)); });
+      [](const EventModel& m, size_t r) { return m.NodeUid(m.launch(r)); });
   add("op", Type::kText, "Op that launched it.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         const NodeId n = m.op(r);
         return n.valid() ? Value(m.tree().name(n)) : Value();
       });
   add("op_uid", Type::kInt, "Event number of that op.",
-      [](const M& m, size_t r) { return m.NodeUid(m.op(r)); });
+      [](const EventModel& m, size_t r) { return m.NodeUid(m.op(r)); });
   add("module", Type::kText, "Path of the nn.Module that launched it.",
-      [](const M& m, size_t r) { return m.Module(m.launch(r)); });
+      [](const EventModel& m, size_t r) { return m.Module(m.launch(r)); });
   add("step", Type::kInt, "Number of the step that launched it.",
-      [](const M& m, size_t r) {
+      [](const EventModel& m, size_t r) {
         return m.Step(m.context->steps.StepOf(m.at(r)));
       });
   add("steady", Type::kInt,
       "1: in the steady part, neither a warm-up step nor one that is cut.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return int64_t{host::IsSteady(*m.host, m.steps, m.at(r))};
       });
   add("dims", Type::kText, "Shapes of the op's inputs. JSON.",
-      [](const M& m, size_t r) {
+      [](const EventModel& m, size_t r) {
         const auto* op = m.op_args(r);
         return op == nullptr ? Value() : m.Text(op->dims);
       });
   add("types", Type::kText, "Element types of the op's inputs. JSON.",
-      [](const M& m, size_t r) {
+      [](const EventModel& m, size_t r) {
         const auto* op = m.op_args(r);
         return op == nullptr ? Value() : m.Text(op->types);
       });
   add("concrete", Type::kText, "Values of the op's scalar inputs. JSON.",
-      [](const M& m, size_t r) {
+      [](const EventModel& m, size_t r) {
         const auto* op = m.op_args(r);
         return op == nullptr ? Value() : m.Text(op->concrete);
       });
   add("graph_id", Type::kInt, "Device graph that it belongs to.",
-      [](const M& m, size_t r) { return Known(m.args(r)->graph_id); });
+      [](const EventModel& m, size_t r) { return Known(m.args(r)->graph_id); });
   add("bytes", Type::kInt, "Bytes of a copy or fill.",
-      [](const M& m, size_t r) { return Known(m.args(r)->bytes); });
+      [](const EventModel& m, size_t r) { return Known(m.args(r)->bytes); });
   add("grid_blocks", Type::kInt, "Blocks of the launch.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         const auto* c = m.config(r);
         return c == nullptr ? Value() : Product(c->grid);
       });
   add("same", Type::kInt,
       "Number that work of the same name, launch configuration and shapes "
       "shares.",
-      [](const M& m, size_t r) -> Value { return SameOf(m, r); });
+      [](const EventModel& m, size_t r) -> Value { return SameOf(m, r); });
   add("block_threads", Type::kInt, "Threads of a block.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         const auto* c = m.config(r);
         return c == nullptr ? Value() : Product(c->block);
       });
@@ -267,32 +265,34 @@ std::vector<Spec> HostColumns() {
   std::vector<Spec> out;
   AddSpan(out);
   const auto add = [&](std::string name, Type type, std::string doc,
-                       Value (*cell)(const M&, size_t)) {
+                       Value (*cell)(const EventModel&, size_t)) {
     out.push_back({{std::move(name), type, std::move(doc)}, cell});
   };
   add("cat", Type::kText, "Category as recorded.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return m.trace().Category(m.at(r));
       });
   add("track_id", Type::kInt, "Process and thread, a row of track.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         return m.trace().slices.track[m.at(r).value].value;
       });
   add("parent_uid", Type::kInt, "Event number of what it runs inside.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         const NodeId n = m.tree().node(m.at(r));
         return n.valid() ? m.NodeUid(m.tree().parent(n)) : Value();
       });
   add("op", Type::kText, "Innermost op around it, or itself.",
-      [](const M& m, size_t r) -> Value {
+      [](const EventModel& m, size_t r) -> Value {
         const NodeId n = m.tree().node(m.at(r));
         const NodeId op = n.valid() ? m.tree().EnclosingOp(n) : NodeId();
         return op.valid() ? Value(m.tree().name(op)) : Value();
       });
   add("module", Type::kText, "Path of the nn.Module around it.",
-      [](const M& m, size_t r) { return m.Module(m.tree().node(m.at(r))); });
+      [](const EventModel& m, size_t r) {
+        return m.Module(m.tree().node(m.at(r)));
+      });
   add("step", Type::kInt, "Number of the step in which it begins.",
-      [](const M& m, size_t r) {
+      [](const EventModel& m, size_t r) {
         return m.Step(m.context->steps.StepAt(m.trace().Start(m.at(r))));
       });
   return out;
@@ -300,7 +300,7 @@ std::vector<Spec> HostColumns() {
 
 // Each moment of the busy time to the event that began first, and of the time
 // outside computation to the communication or copy that began first.
-void FillOwn(Model& model) {
+void FillOwn(EventModel& model) {
   const Trace& trace = model.trace();
   model.own_ns.assign(trace.device.size(), 0);
   model.exposed_ns.assign(trace.device.size(), 0);
@@ -331,8 +331,8 @@ void FillOwn(Model& model) {
   }
 }
 
-Result<Model> MakeModel(const Asked& source) {
-  Model model;
+Result<EventModel> MakeModel(const Asked& source) {
+  EventModel model;
   LAMINA_ASSIGN(model.context, source.Context());
   LAMINA_ASSIGN(model.host, source.Get<host::HostModel>());
   model.steps = host::FlagSteps(*model.host);
@@ -341,23 +341,23 @@ Result<Model> MakeModel(const Asked& source) {
 }
 
 TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
-                std::function<void(Model&)> choose) {
+                std::function<void(EventModel&)> choose) {
   TableDef table;
   table.name = std::move(name);
   table.doc = std::move(doc);
   table.cost = Cost::kTree;
-  FunctionRows<Model>::Cells cells;
+  FunctionRows<EventModel>::Cells cells;
   for (Spec& spec : specs) {
     table.columns.push_back(std::move(spec.column));
     cells.push_back(spec.cell);
   }
   table.open = [cells, choose = std::move(choose)](
                    const Asked& source) -> Result<std::shared_ptr<const Rows>> {
-    LAMINA_ASSIGN(Model model, MakeModel(source));
+    LAMINA_ASSIGN(EventModel model, MakeModel(source));
     choose(model);
     const size_t count = model.slices.size();
-    return std::make_shared<FunctionRows<Model>>(std::move(model), count,
-                                                 cells);
+    return std::make_shared<FunctionRows<EventModel>>(std::move(model), count,
+                                                      cells);
   };
   return table;
 }
@@ -366,7 +366,7 @@ TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
 // copy, or the wait itself. Where no op is recorded, by what it waits for: a
 // copy to the host is what a program waits for to read it, and a single number
 // is at most eight bytes.
-std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
+std::string_view ReaderOf(const EventModel& m, const host::Wait& wait) {
   static const std::set<std::string_view> kScalars = {
       "aten::item",       "aten::_local_scalar_dense",
       "aten::is_nonzero", "aten::tolist",
@@ -397,7 +397,7 @@ std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
 }
 
 Status FillSyncs(const Asked& source, Table& out) {
-  LAMINA_ASSIGN(const Model m, MakeModel(source));
+  LAMINA_ASSIGN(const EventModel m, MakeModel(source));
   const Trace& trace = m.trace();
   // Whether the device has work when a call returns.
   std::vector<host::Cover> busy;
@@ -527,17 +527,17 @@ void AddEventTables(std::vector<TableDef>& tables) {
       "device_events",
       "Device work with what rules of findings ask: what is its own of the "
       "busy time, of what step, of what op.",
-      DeviceColumns(), [](Model& model) {
+      DeviceColumns(), [](EventModel& model) {
         const auto all = model.trace().device_slices();
         model.slices.assign(all.begin(), all.end());
         FillOwn(model);
-        model.same = std::make_shared<Model::Same>();
+        model.same = std::make_shared<EventModel::Same>();
       }));
   tables.push_back(
       Events("host_events",
              "What happened on the host: ops, calls, frames, ranges and the "
              "profiler's own work.",
-             HostColumns(), [](Model& model) {
+             HostColumns(), [](EventModel& model) {
                const Trace& trace = model.trace();
                for (uint32_t i = 0; i < trace.slices.size(); ++i) {
                  const Kind kind = trace.slices.kind[i];

@@ -18,7 +18,7 @@ struct Closer {
   void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
 };
 using Connection = std::unique_ptr<sqlite3, Closer>;
-using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
+using ExportStatement = std::unique_ptr<sqlite3_stmt, Closer>;
 
 // Made in the folder for temporary files, then sent to its place as any output.
 class TargetFile {
@@ -106,7 +106,7 @@ Status Copy(TargetFile& file, const Table& table, const std::string& name) {
   if (sqlite3_prepare_v2(file.db(), insert.c_str(), -1, &raw, nullptr) !=
       SQLITE_OK)
     return file.Failed();
-  const Statement statement(raw);
+  const ExportStatement statement(raw);
   for (size_t r = 0; r < table.rows(); ++r) {
     for (size_t c = 0; c < table.columns(); ++c) {
       const int i = static_cast<int>(c) + 1;

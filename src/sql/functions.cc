@@ -124,16 +124,17 @@ struct Scalar {
 
 // The pattern of an argument; a constant one is kept at its call.
 Pattern* FindPattern(const Args& args, int i) {
-  using Kept = std::shared_ptr<Pattern>;
+  using KeptPattern = std::shared_ptr<Pattern>;
   if (void* const kept = sqlite3_get_auxdata(args.context, i))
-    return static_cast<Kept*>(kept)->get();
-  const Kept pattern = args.state().Find(args.text(i));
+    return static_cast<KeptPattern*>(kept)->get();
+  const KeptPattern pattern = args.state().Find(args.text(i));
   if (!pattern->re.ok()) {
     args.Fail("not a pattern of RE2: " + pattern->re.error());
     return nullptr;
   }
-  sqlite3_set_auxdata(args.context, i, new Kept(pattern),
-                      [](void* kept) { delete static_cast<Kept*>(kept); });
+  sqlite3_set_auxdata(
+      args.context, i, new KeptPattern(pattern),
+      [](void* kept) { delete static_cast<KeptPattern*>(kept); });
   return pattern.get();
 }
 

@@ -175,7 +175,7 @@ IntervalSet SetOf(std::span<const Span> spans) {
   return out;
 }
 
-const std::vector<ColumnDef>& Columns() {
+const std::vector<ColumnDef>& IntervalColumns() {
   static const std::vector<ColumnDef> columns = {
       {"start_ns", Type::kInt, "Start."},
       {"dur_ns", Type::kInt, "Length."},
@@ -208,10 +208,10 @@ Result<std::shared_ptr<const Rows>> Finish(std::vector<Row> rows,
           [](const M& m, size_t r) -> Value { return m.rows[r].number; }});
 }
 
-using Args = std::span<const Value>;
+using Values = std::span<const Value>;
 using Answer = Result<std::shared_ptr<const Rows>>;
 
-Result<std::vector<Spans>> ReadSets(Database::Impl& impl, Args args,
+Result<std::vector<Spans>> ReadSets(Database::Impl& impl, Values args,
                                     size_t count) {
   std::vector<Spans> sets;
   for (size_t i = 0; i < count; ++i) {
@@ -221,7 +221,7 @@ Result<std::vector<Spans>> ReadSets(Database::Impl& impl, Args args,
   return sets;
 }
 
-Answer Intersect(Database::Impl& impl, Args args) {
+Answer Intersect(Database::Impl& impl, Values args) {
   LAMINA_ASSIGN(auto sets, ReadSets(impl, args, 2));
   std::vector<Row> rows;
   ForEachPart(sets[0].spans, [&](const Value& part, std::span<const Span> a) {
@@ -235,7 +235,7 @@ Answer Intersect(Database::Impl& impl, Args args) {
 
 // As intersect, and what of a span of the first set nothing overlaps, with a
 // null id_b.
-Answer LeftIntersect(Database::Impl& impl, Args args) {
+Answer LeftIntersect(Database::Impl& impl, Values args) {
   LAMINA_ASSIGN(auto sets, ReadSets(impl, args, 2));
   std::vector<Row> rows;
   ForEachPart(sets[0].spans, [&](const Value& part, std::span<const Span> a) {
@@ -268,7 +268,7 @@ Answer LeftIntersect(Database::Impl& impl, Args args) {
   return Finish(std::move(rows), std::move(sets));
 }
 
-Answer Subtract(Database::Impl& impl, Args args) {
+Answer Subtract(Database::Impl& impl, Values args) {
   LAMINA_ASSIGN(auto sets, ReadSets(impl, args, 2));
   std::vector<Row> rows;
   ForEachPart(sets[0].spans, [&](const Value& part, std::span<const Span> a) {
@@ -290,7 +290,7 @@ Answer Subtract(Database::Impl& impl, Args args) {
   return Finish(std::move(rows), std::move(sets));
 }
 
-Answer Merged(Database::Impl& impl, Args args) {
+Answer Merged(Database::Impl& impl, Values args) {
   LAMINA_ASSIGN(auto sets, ReadSets(impl, args, 1));
   std::vector<Row> rows;
   ForEachPart(sets[0].spans, [&](const Value& part, std::span<const Span> a) {
@@ -301,7 +301,7 @@ Answer Merged(Database::Impl& impl, Args args) {
   return Finish(std::move(rows), std::move(sets));
 }
 
-Answer OverlapCount(Database::Impl& impl, Args args) {
+Answer OverlapCount(Database::Impl& impl, Values args) {
   LAMINA_ASSIGN(auto sets, ReadSets(impl, args, 1));
   std::vector<Row> rows;
   ForEachPart(sets[0].spans, [&](const Value& part, std::span<const Span> a) {
@@ -324,7 +324,7 @@ Answer OverlapCount(Database::Impl& impl, Args args) {
   return Finish(std::move(rows), std::move(sets));
 }
 
-Answer Gaps(Database::Impl& impl, Args args) {
+Answer Gaps(Database::Impl& impl, Values args) {
   LAMINA_ASSIGN(auto sets, ReadSets(impl, args, 1));
   std::vector<Row> rows;
   ForEachPart(sets[0].spans, [&](const Value& part, std::span<const Span> a) {
@@ -343,7 +343,7 @@ Answer Gaps(Database::Impl& impl, Args args) {
 
 // At every time the span that began last of those open: its own time, as of a
 // call stack. Rows of one span are those parts of it.
-Answer Flatten(Database::Impl& impl, Args args) {
+Answer Flatten(Database::Impl& impl, Values args) {
   LAMINA_ASSIGN(auto sets, ReadSets(impl, args, 1));
   std::vector<Row> rows;
   ForEachPart(sets[0].spans, [&](const Value& part, std::span<const Span> a) {
@@ -397,7 +397,7 @@ Answer Flatten(Database::Impl& impl, Args args) {
 
 constexpr int64_t kMaxBuckets = 1000000;
 
-Answer Buckets(Database::Impl& impl, Args args) {
+Answer Buckets(Database::Impl& impl, Values args) {
   if (args[1].null() || args[2].null() || args[3].null() ||
       args[1].kind() == Value::Kind::kText ||
       args[2].kind() == Value::Kind::kText ||
@@ -446,7 +446,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "Where a span of a and one of b overlap: a row per pair.",
        "SELECT sum(dur_ns) FROM interval_intersect(" + kKernels + ", " +
            kComms + ")",
-       Columns(),
+       IntervalColumns(),
        {"query_a", "query_b"},
        2,
        &Intersect},
@@ -455,7 +455,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "The same, and the rest of the spans of a with a null id_b.",
        "SELECT count(*) FROM interval_left_intersect(" + kKernels + ", " +
            kComms + ") WHERE id_b IS NULL",
-       Columns(),
+       IntervalColumns(),
        {"query_a", "query_b"},
        2,
        &LeftIntersect},
@@ -464,7 +464,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "What of each span of a no span of b overlaps.",
        "SELECT sum(dur_ns) FROM interval_subtract(" + kComms + ", " + kKernels +
            ")",
-       Columns(),
+       IntervalColumns(),
        {"query_a", "query_b"},
        2,
        &Subtract},
@@ -472,7 +472,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "interval_merged(a)",
        "The union: spans that overlap or touch are one.",
        "SELECT sum(dur_ns) FROM interval_merged(" + kKernels + ")",
-       Columns(),
+       IntervalColumns(),
        {"query_a"},
        1,
        &Merged},
@@ -480,7 +480,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "interval_overlap_count(a)",
        "How many spans are open, between any two changes.",
        "SELECT max(value) FROM interval_overlap_count(" + kKernels + ")",
-       Columns(),
+       IntervalColumns(),
        {"query_a"},
        1,
        &OverlapCount},
@@ -488,7 +488,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "interval_gaps(a[, from_ns, to_ns])",
        "Time that no span covers.",
        "SELECT sum(dur_ns) FROM interval_gaps(" + kKernels + ")",
-       Columns(),
+       IntervalColumns(),
        {"query_a", "from_ns", "to_ns"},
        1,
        &Gaps},
@@ -497,7 +497,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "The innermost span at every time: its own time without what is inside.",
        "SELECT id_a, sum(dur_ns) FROM interval_flatten('SELECT uid AS id, "
        "start_ns, dur_ns, track_id AS part FROM op') GROUP BY id_a LIMIT 1",
-       Columns(),
+       IntervalColumns(),
        {"query_a"},
        1,
        &Flatten},
@@ -506,7 +506,7 @@ std::span<const TableFunction> IntervalFunctions() {
        "Busy time in n parts of equal length.",
        "SELECT start_ns, value FROM interval_buckets(" + kKernels +
            ", 0, 1000000, 4)",
-       Columns(),
+       IntervalColumns(),
        {"query_a", "from_ns", "to_ns", "buckets"},
        4,
        &Buckets}};

@@ -14,8 +14,8 @@ using trace::FieldInfo;
 using trace::Role;
 using trace::Trace;
 
-using Model = const Trace*;
-using Cells = FunctionRows<Model>::Cells;
+using TraceModel = const Trace*;
+using Cells = FunctionRows<TraceModel>::Cells;
 
 // A cell by its role and its C++ type.
 Value TextOf(const Trace& trace, StringId id) {
@@ -112,7 +112,7 @@ void AddField(TableDef& table, Cells& cells) {
     table.columns.push_back({name + "_y", Type::kInt, doc});
     table.columns.push_back({name + "_z", Type::kInt, doc});
     const auto add = [&]<size_t kAxis>(std::integral_constant<size_t, kAxis>) {
-      cells.push_back([](const Model& trace, size_t row) -> Value {
+      cells.push_back([](const TraceModel& trace, size_t row) -> Value {
         // Zero is what the profiler did not know.
         const uint32_t extent = FieldAt<Row, kMember>(*trace, row)[kAxis];
         return extent > 0 ? Value(int64_t{extent}) : Value();
@@ -123,13 +123,13 @@ void AddField(TableDef& table, Cells& cells) {
     add(std::integral_constant<size_t, 2>());
   } else {
     table.columns.push_back({name, TypeOf(kRole), doc});
-    cells.push_back([](const Model& trace, size_t row) -> Value {
+    cells.push_back([](const TraceModel& trace, size_t row) -> Value {
       return CellOf<kRole>(*trace, FieldAt<Row, kMember>(*trace, row));
     });
     if constexpr (kRole == Role::kStart) {
       const std::string raw = name == "start_ns" ? "ts_ns" : "raw_" + name;
       table.columns.push_back({raw, Type::kInt, "The same as recorded.", true});
-      cells.push_back([](const Model& trace, size_t row) -> Value {
+      cells.push_back([](const TraceModel& trace, size_t row) -> Value {
         const int64_t ns = FieldAt<Row, kMember>(*trace, row);
         return ns == trace::kNoInt ? Value() : Value(ns);
       });
@@ -154,13 +154,13 @@ TableDef ModelTable() {
   constexpr bool kHasUid = requires(Row row) { row.uid; };
   if constexpr (!kHasUid) {
     table.columns.push_back({"id", Type::kInt, "Position, from 0."});
-    cells.push_back([](const Model&, size_t row) -> Value { return row; });
+    cells.push_back([](const TraceModel&, size_t row) -> Value { return row; });
   }
   AddFields<Row>(table, cells, std::make_index_sequence<kFields>());
   if constexpr (std::is_same_v<Row, trace::Slices>) {
     table.columns.push_back(
         {"end_ns", Type::kInt, "End, from the first event.", true});
-    cells.push_back([](const Model& trace, size_t row) -> Value {
+    cells.push_back([](const TraceModel& trace, size_t row) -> Value {
       return trace->slices.start_ns[row] + trace->slices.dur_ns[row] -
              trace->first_ns;
     });
@@ -168,7 +168,7 @@ TableDef ModelTable() {
   table.open =
       [cells](const Asked& source) -> Result<std::shared_ptr<const Rows>> {
     const Trace* const trace = &source.trace();
-    return std::make_shared<FunctionRows<Model>>(
+    return std::make_shared<FunctionRows<TraceModel>>(
         trace, (trace->*Described<Row>::kRows).size(), cells);
   };
   return table;
@@ -199,10 +199,6 @@ TableDef Facts(std::string name, std::string doc,
     return std::make_shared<TableRows>(std::move(filled));
   };
   return table;
-}
-
-Value Known(int64_t value) {
-  return value == trace::kNoInt ? Value() : Value(value);
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ int FailWith(Vtab& vtab, Error error) {
   return SQLITE_ERROR;
 }
 
-std::string Quoted(std::string_view name) {
+std::string InQuotes(std::string_view name) {
   return "\"" + std::string(name) + "\"";
 }
 
@@ -229,7 +229,7 @@ std::string Declaration(const Vtab& vtab) {
                        bool hidden) {
     if (!first) text += ", ";
     first = false;
-    text += Quoted(name) + " " + std::string(type);
+    text += InQuotes(name) + " " + std::string(type);
     if (hidden) text += " HIDDEN";
   };
   if (vtab.shift != 0) add("rank", "INTEGER", false);

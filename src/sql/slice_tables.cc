@@ -107,46 +107,42 @@ class SliceRows : public FunctionRows<SliceModel> {
   uint64_t layer_columns_;
 };
 
-using M = SliceModel;
-struct Spec {
+struct SliceSpec {
   ColumnDef column;
-  Value (*cell)(const M& m, size_t row);
+  Value (*cell)(const SliceModel& m, size_t row);
   bool layers = false;
 };
 
-Value Known(int64_t value) {
-  return value == trace::kNoInt ? Value() : Value(value);
-}
-Value Text(const M& m, StringId id) {
+Value Text(const SliceModel& m, StringId id) {
   return id.valid() ? Value(m.trace().strings[id]) : Value();
 }
-Value NodeUid(const M& m, NodeId node) {
+Value NodeUid(const SliceModel& m, NodeId node) {
   return node.valid() ? Value(m.trace().Uid(m.tree().slice(node))) : Value();
 }
-Value SliceUid(const M& m, SliceId s) {
+Value SliceUid(const SliceModel& m, SliceId s) {
   return s.valid() ? Value(m.trace().Uid(s)) : Value();
 }
-Value Module(const M& m, NodeId node) {
+Value Module(const SliceModel& m, NodeId node) {
   if (!node.valid()) return {};
   const auto owner = m.context->modules.OwnerOf(node);
   return owner.path.valid() ? Value(m.modules[owner.path.value]) : Value();
 }
-const trace::OpArgs* OpOf(const M& m, size_t row) {
+const trace::OpArgs* OpOf(const SliceModel& m, size_t row) {
   return m.trace().Op(m.at(row));
 }
-NodeId Launcher(const M& m, size_t row) {
+NodeId Launcher(const SliceModel& m, size_t row) {
   return m.context->device.launcher(m.at(row));
 }
 // The op of device work: its launcher, when that is an op.
-NodeId LaunchOp(const M& m, size_t row) {
+NodeId LaunchOp(const SliceModel& m, size_t row) {
   const NodeId launcher = Launcher(m, row);
   return launcher.valid() && m.tree().IsOp(launcher) ? launcher : NodeId();
 }
-const trace::LaunchConfig* ConfigOf(const M& m, size_t row) {
+const trace::LaunchConfig* ConfigOf(const SliceModel& m, size_t row) {
   const trace::DeviceArgs* args = m.device(row);
   return args == nullptr ? nullptr : m.trace().Config(args->config);
 }
-const trace::CollectiveArgs* CollectiveOf(const M& m, size_t row) {
+const trace::CollectiveArgs* CollectiveOf(const SliceModel& m, size_t row) {
   const trace::DeviceArgs* args = m.device(row);
   if (args == nullptr) return nullptr;
   if (const auto* own = m.trace().Collective(args->collective)) return own;
@@ -160,79 +156,85 @@ const trace::CollectiveArgs* CollectiveOf(const M& m, size_t row) {
 }
 
 // Columns that all slices have.
-std::vector<Spec> Common() {
+std::vector<SliceSpec> Common() {
   return {
       {{"uid", Type::kInt, "Event number."},
-       [](const M& m, size_t r) { return SliceUid(m, m.at(r)); }},
+       [](const SliceModel& m, size_t r) { return SliceUid(m, m.at(r)); }},
       {{"name", Type::kText, "Name as recorded."},
-       [](const M& m, size_t r) -> Value { return m.trace().Name(m.at(r)); }},
+       [](const SliceModel& m, size_t r) -> Value {
+         return m.trace().Name(m.at(r));
+       }},
       {{"start_ns", Type::kInt, "Start, from the first event."},
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          return m.trace().Start(m.at(r)) - m.trace().first_ns;
        }},
       {{"dur_ns", Type::kInt, "Duration."},
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          return m.trace().Duration(m.at(r));
        }},
       {{"end_ns", Type::kInt, "End, from the first event.", true},
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          return m.trace().End(m.at(r)) - m.trace().first_ns;
        }},
       {{"ts_ns", Type::kInt, "Start as recorded.", true},
-       [](const M& m, size_t r) -> Value { return m.trace().Start(m.at(r)); }},
+       [](const SliceModel& m, size_t r) -> Value {
+         return m.trace().Start(m.at(r));
+       }},
       {{"kind", Type::kText, "Kind of slice, as in slice."},
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          return trace::KindName(m.trace().KindOf(m.at(r)));
        }},
       {{"track_id", Type::kInt, "Process and thread, a row of track."},
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          return m.trace().slices.track[m.at(r).value].value;
        }},
   };
 }
 
-Spec StepColumn(bool device) {
+SliceSpec StepColumn(bool device) {
   if (device) {
     return {{"step", Type::kInt, "Number of the step that launched it."},
-            [](const M& m, size_t r) -> Value {
+            [](const SliceModel& m, size_t r) -> Value {
               const tree::Steps& steps = m.context->steps;
               return steps.NumberOf(steps.StepOf(m.at(r)));
             }};
   }
   return {{"step", Type::kInt, "Number of the step in which it begins."},
-          [](const M& m, size_t r) -> Value {
+          [](const SliceModel& m, size_t r) -> Value {
             const tree::Steps& steps = m.context->steps;
             return steps.NumberOf(steps.StepAt(m.trace().Start(m.at(r))));
           }};
 }
 
-std::vector<Spec> KernelColumns() {
-  std::vector<Spec> out = Common();
+std::vector<SliceSpec> KernelColumns() {
+  std::vector<SliceSpec> out = Common();
   const auto arg = [&](std::string name, std::string doc, auto cell) {
     out.push_back({{std::move(name), Type::kInt, std::move(doc)}, cell});
   };
   const auto text = [&](std::string name, std::string doc, auto cell) {
     out.push_back({{std::move(name), Type::kText, std::move(doc)}, cell});
   };
-  text("device", "process:device.", [](const M& m, size_t r) -> Value {
+  text("device", "process:device.", [](const SliceModel& m, size_t r) -> Value {
     const auto* d = m.device(r);
     return d == nullptr || !d->lane.valid() ? Value()
                                             : Value(m.devices[d->lane.value]);
   });
-  arg("device_index", "Device number.", [](const M& m, size_t r) -> Value {
-    return m.device(r) == nullptr ? Value() : Known(m.device(r)->device);
-  });
-  arg("stream", "Stream as recorded.", [](const M& m, size_t r) -> Value {
-    return m.device(r) == nullptr ? Value() : Known(m.device(r)->stream);
-  });
+  arg("device_index", "Device number.",
+      [](const SliceModel& m, size_t r) -> Value {
+        return m.device(r) == nullptr ? Value() : Known(m.device(r)->device);
+      });
+  arg("stream", "Stream as recorded.",
+      [](const SliceModel& m, size_t r) -> Value {
+        return m.device(r) == nullptr ? Value() : Known(m.device(r)->stream);
+      });
   arg("stream_id", "Lane of device work, a row of stream.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         const auto* d = m.device(r);
         return d == nullptr || !d->lane.valid() ? Value()
                                                 : Value(d->lane.value);
       });
   text("bucket", "compute, communication or memcpy: its part of the timeline.",
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          switch (m.context->device.bucket(m.at(r))) {
            case analysis::Bucket::kCompute:
              return "compute";
@@ -244,40 +246,42 @@ std::vector<Spec> KernelColumns() {
          return {};
        });
   text("family", "Family of the op or, without one, of the kernel.",
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          return m.context->catalog.family(m.context->device.family(m.at(r)))
              .name;
        });
-  text("op", "Op that launched it.", [](const M& m, size_t r) -> Value {
-    const NodeId op = LaunchOp(m, r);
-    return op.valid() ? Value(m.tree().name(op)) : Value();
-  });
+  text("op", "Op that launched it.",
+       [](const SliceModel& m, size_t r) -> Value {
+         const NodeId op = LaunchOp(m, r);
+         return op.valid() ? Value(m.tree().name(op)) : Value();
+       });
   arg("op_uid", "Event number of that op.",
-      [](const M& m, size_t r) { return NodeUid(m, LaunchOp(m, r)); });
+      [](const SliceModel& m, size_t r) { return NodeUid(m, LaunchOp(m, r)); });
   arg("launch_uid", "Event number of the call that launched it.",
-      [](const M& m, size_t r) {
+      [](const SliceModel& m, size_t r) {
         return NodeUid(m, m.tree().launch(m.at(r)));
       });
   arg("latency_ns", "From the start of the call to its own start.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         const NodeId launch = m.tree().launch(m.at(r));
         return launch.valid() ? Value(m.trace().Start(m.at(r)) -
                                       m.trace().Start(m.tree().slice(launch)))
                               : Value();
       });
   text("unlinked_reason", "Why it has no launch; null when it has one.",
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          const auto reason = m.tree().unlinked(m.at(r));
          return reason == tree::Unlinked::kLinked
                     ? Value()
                     : Value(tree::UnlinkedName(reason));
        });
-  text(
-      "module", "Path of the nn.Module that launched it.",
-      [](const M& m, size_t r) { return Module(m, m.tree().launch(m.at(r))); });
+  text("module", "Path of the nn.Module that launched it.",
+       [](const SliceModel& m, size_t r) {
+         return Module(m, m.tree().launch(m.at(r)));
+       });
   out.push_back({{"backward", Type::kInt,
                   "1: launched by the backward pass of its module."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId launch = m.tree().launch(m.at(r));
                    if (!launch.valid()) return {};
                    const auto owner = m.context->modules.OwnerOf(launch);
@@ -286,13 +290,13 @@ std::vector<Spec> KernelColumns() {
                  }});
   out.push_back(StepColumn(true));
   out.push_back({{"layer", Type::kInt, "Number of its layer in the pass."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const auto* layer = m.layer(r);
                    return layer == nullptr ? Value() : Value(layer->index);
                  },
                  true});
   out.push_back({{"layer_stack", Type::kText, "Stack of equal layers."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const auto* layer = m.layer(r);
                    return layer == nullptr
                               ? Value()
@@ -300,14 +304,14 @@ std::vector<Spec> KernelColumns() {
                  },
                  true});
   out.push_back({{"pass", Type::kInt, "Number of its forward pass."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const uint32_t pass = m.pass(r);
                    return pass == kNone ? Value() : Value(pass);
                  },
                  true});
   out.push_back({{"stage", Type::kText,
                   "prefill, decode, mixed, none or unknown: of its pass."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    if (const auto* layer = m.layer(r))
                      return analysis::layers::StageName(
                          m.layers->StageOf(*layer));
@@ -317,27 +321,28 @@ std::vector<Spec> KernelColumns() {
                                               m.layers->passes[pass].stage));
                  },
                  true});
-  arg("bytes", "Bytes of a copy or fill.", [](const M& m, size_t r) -> Value {
-    return m.device(r) == nullptr ? Value() : Known(m.device(r)->bytes);
-  });
+  arg("bytes", "Bytes of a copy or fill.",
+      [](const SliceModel& m, size_t r) -> Value {
+        return m.device(r) == nullptr ? Value() : Known(m.device(r)->bytes);
+      });
   arg("correlation", "Correlation as recorded.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.device(r) == nullptr ? Value()
                                       : Known(m.device(r)->correlation);
       });
   arg("graph_id", "Device graph that it belongs to.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.device(r) == nullptr ? Value() : Known(m.device(r)->graph_id);
       });
   arg("graph_node_id", "Node of that graph.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.device(r) == nullptr ? Value()
                                       : Known(m.device(r)->graph_node_id);
       });
-#define LAMINA_CONFIG(name, doc, expression)         \
-  arg(name, doc, [](const M& m, size_t r) -> Value { \
-    const auto* c = ConfigOf(m, r);                  \
-    return c == nullptr ? Value() : (expression);    \
+#define LAMINA_CONFIG(name, doc, expression)                  \
+  arg(name, doc, [](const SliceModel& m, size_t r) -> Value { \
+    const auto* c = ConfigOf(m, r);                           \
+    return c == nullptr ? Value() : (expression);             \
   })
   LAMINA_CONFIG("grid_x", "Blocks.", Extent(c->grid[0]));
   LAMINA_CONFIG("grid_y", "Blocks.", Extent(c->grid[1]));
@@ -352,16 +357,16 @@ std::vector<Spec> KernelColumns() {
 #undef LAMINA_CONFIG
   out.push_back({{"occupancy_percent", Type::kReal,
                   "Occupancy as the profiler estimates it."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const auto* c = ConfigOf(m, r);
                    return c == nullptr || !(c->occupancy_pct >= 0)
                               ? Value()
                               : Value(c->occupancy_pct);
                  }});
-#define LAMINA_COLLECTIVE(add, name, doc, expression) \
-  add(name, doc, [](const M& m, size_t r) -> Value {  \
-    const auto* c = CollectiveOf(m, r);               \
-    return c == nullptr ? Value() : expression;       \
+#define LAMINA_COLLECTIVE(add, name, doc, expression)         \
+  add(name, doc, [](const SliceModel& m, size_t r) -> Value { \
+    const auto* c = CollectiveOf(m, r);                       \
+    return c == nullptr ? Value() : expression;               \
   })
   LAMINA_COLLECTIVE(text, "collective", "Collective that it runs.",
                     Text(m, c->name));
@@ -383,29 +388,30 @@ std::vector<Spec> KernelColumns() {
 }
 
 // Columns of slices that are nodes of the host tree.
-void AddNodeColumns(std::vector<Spec>& out) {
+void AddNodeColumns(std::vector<SliceSpec>& out) {
   out.push_back({{"parent_uid", Type::kInt, "The event around it."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    return n.valid() ? NodeUid(m, m.tree().parent(n)) : Value();
                  }});
   out.push_back({{"depth", Type::kInt, "Events around it."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    return n.valid() ? Value(m.depths[n.value]) : Value();
                  }});
-  out.push_back({{"module", Type::kText, "Path of its nn.Module."},
-                 [](const M& m, size_t r) { return Module(m, m.node(r)); }});
+  out.push_back(
+      {{"module", Type::kText, "Path of its nn.Module."},
+       [](const SliceModel& m, size_t r) { return Module(m, m.node(r)); }});
   out.push_back(StepColumn(false));
   out.push_back({{"device_time_ns", Type::kInt,
                   "Sum of the device work launched inside."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    return n.valid() ? Value(m.tree().DeviceTime(n)) : Value();
                  }});
   out.push_back({{"self_device_time_ns", Type::kInt,
                   "Sum of the device work launched without an op between."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    if (!n.valid()) return {};
                    int64_t sum = 0;
@@ -416,20 +422,21 @@ void AddNodeColumns(std::vector<Spec>& out) {
                    return sum;
                  }});
   out.push_back({{"kernels", Type::kInt, "Device work launched inside."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    return n.valid() ? Value(m.tree().DeviceWork(n).size())
                                     : Value();
                  }});
 }
 
-std::vector<Spec> OpColumns() {
-  std::vector<Spec> out = Common();
-#define LAMINA_OP(name, type, doc, expression)                          \
-  out.push_back({{name, type, doc}, [](const M& m, size_t r) -> Value { \
-                   const auto* op = OpOf(m, r);                         \
-                   return op == nullptr ? Value() : expression;         \
-                 }})
+std::vector<SliceSpec> OpColumns() {
+  std::vector<SliceSpec> out = Common();
+#define LAMINA_OP(name, type, doc, expression)                         \
+  out.push_back(                                                       \
+      {{name, type, doc}, [](const SliceModel& m, size_t r) -> Value { \
+         const auto* op = OpOf(m, r);                                  \
+         return op == nullptr ? Value() : expression;                  \
+       }})
   LAMINA_OP("dims", Type::kText, "Shapes of the inputs. JSON.",
             Text(m, op->dims));
   LAMINA_OP("types", Type::kText, "Element types of the inputs. JSON.",
@@ -443,7 +450,7 @@ std::vector<Spec> OpColumns() {
             Known(op->sequence));
 #undef LAMINA_OP
   out.push_back({{"family", Type::kText, "Family of the op by its name."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const std::string_view family =
                        m.context->catalog.OpFamily(m.trace().Name(m.at(r)));
                    return family.empty() ? Value() : Value(family);
@@ -451,35 +458,35 @@ std::vector<Spec> OpColumns() {
   AddNodeColumns(out);
   out.push_back({{"forward_uid", Type::kInt,
                   "The forward op of an op of the backward pass."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    return n.valid() ? NodeUid(m, m.tree().forward(n)) : Value();
                  }});
   out.push_back(
       {{"backward_uid", Type::kInt, "The backward op of a forward op."},
-       [](const M& m, size_t r) -> Value {
+       [](const SliceModel& m, size_t r) -> Value {
          const NodeId n = m.node(r);
          return n.valid() ? NodeUid(m, m.tree().backward(n)) : Value();
        }});
   return out;
 }
 
-std::vector<Spec> CallColumns() {
-  std::vector<Spec> out = Common();
+std::vector<SliceSpec> CallColumns() {
+  std::vector<SliceSpec> out = Common();
   out.push_back({{"correlation", Type::kInt, "Correlation as recorded."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const auto* api = m.trace().Api(m.at(r));
                    return api == nullptr ? Value() : Known(api->correlation);
                  }});
   out.push_back({{"op", Type::kText, "Innermost op around it."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    const NodeId op =
                        n.valid() ? m.tree().EnclosingOp(n) : NodeId();
                    return op.valid() ? Value(m.tree().name(op)) : Value();
                  }});
   out.push_back({{"op_uid", Type::kInt, "Event number of that op."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    const NodeId n = m.node(r);
                    return n.valid() ? NodeUid(m, m.tree().EnclosingOp(n))
                                     : Value();
@@ -488,14 +495,14 @@ std::vector<Spec> CallColumns() {
   return out;
 }
 
-std::vector<Spec> FrameColumns() {
-  std::vector<Spec> out = Common();
+std::vector<SliceSpec> FrameColumns() {
+  std::vector<SliceSpec> out = Common();
 #define LAMINA_FRAME(name, doc, member)                                       \
-  out.push_back({{name, Type::kInt, doc}, [](const M& m, size_t r) -> Value { \
-                   const auto* p = m.trace().Python(m.at(r));                 \
-                   return p == nullptr || p->member == -1 ? Value()           \
-                                                          : Value(p->member); \
-                 }})
+  out.push_back(                                                              \
+      {{name, Type::kInt, doc}, [](const SliceModel& m, size_t r) -> Value {  \
+         const auto* p = m.trace().Python(m.at(r));                           \
+         return p == nullptr || p->member == -1 ? Value() : Value(p->member); \
+       }})
   LAMINA_FRAME("python_id", "Number of the call.", id);
   LAMINA_FRAME("python_parent_id", "Number of its caller.", parent_id);
   LAMINA_FRAME("python_module_id", "Number of the nn.Module.", module_id);
@@ -503,72 +510,76 @@ std::vector<Spec> FrameColumns() {
   return out;
 }
 
-std::vector<Spec> RangeColumns() {
-  std::vector<Spec> out = Common();
+std::vector<SliceSpec> RangeColumns() {
+  std::vector<SliceSpec> out = Common();
   out.push_back({{"category", Type::kText, "Category as recorded."},
-                 [](const M& m, size_t r) -> Value {
+                 [](const SliceModel& m, size_t r) -> Value {
                    return m.trace().Category(m.at(r));
                  }});
   out.push_back(StepColumn(false));
   return out;
 }
 
-SliceId LaunchSlice(const M& m, size_t row) {
+SliceId LaunchSlice(const SliceModel& m, size_t row) {
   return m.tree().slice(m.tree().launch(m.at(row)));
 }
 
-std::vector<Spec> LaunchColumns() {
-  std::vector<Spec> out;
+std::vector<SliceSpec> LaunchColumns() {
+  std::vector<SliceSpec> out;
   const auto add = [&](std::string name, Type type, std::string doc,
-                       Value (*cell)(const M&, size_t)) {
+                       Value (*cell)(const SliceModel&, size_t)) {
     out.push_back({{std::move(name), type, std::move(doc)}, cell});
   };
   add("launch_uid", Type::kInt, "Event number of the call.",
-      [](const M& m, size_t r) { return SliceUid(m, LaunchSlice(m, r)); });
+      [](const SliceModel& m, size_t r) {
+        return SliceUid(m, LaunchSlice(m, r));
+      });
   add("device_uid", Type::kInt, "Event number of the device work.",
-      [](const M& m, size_t r) { return SliceUid(m, m.at(r)); });
+      [](const SliceModel& m, size_t r) { return SliceUid(m, m.at(r)); });
   add("call", Type::kText, "Name of the call.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.trace().Name(LaunchSlice(m, r));
       });
   add("kernel", Type::kText, "Name of the device work.",
-      [](const M& m, size_t r) -> Value { return m.trace().Name(m.at(r)); });
+      [](const SliceModel& m, size_t r) -> Value {
+        return m.trace().Name(m.at(r));
+      });
   add("op", Type::kText, "Op around the call.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         const NodeId op = LaunchOp(m, r);
         return op.valid() ? Value(m.tree().name(op)) : Value();
       });
   add("start_ns", Type::kInt, "Start of the call, from the first event.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.trace().Start(LaunchSlice(m, r)) - m.trace().first_ns;
       });
   add("call_dur_ns", Type::kInt, "Duration of the call.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.trace().Duration(LaunchSlice(m, r));
       });
   add("device_start_ns", Type::kInt,
       "Start of the device work, from the first event.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.trace().Start(m.at(r)) - m.trace().first_ns;
       });
   add("device_dur_ns", Type::kInt, "Duration of the device work.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.trace().Duration(m.at(r));
       });
   add("latency_ns", Type::kInt,
       "From the start of the call to the start of the device work.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         return m.trace().Start(m.at(r)) - m.trace().Start(LaunchSlice(m, r));
       });
   add("queue_ns", Type::kInt,
       "Of this the time in which its stream had other work to do.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         const int64_t from = m.trace().Start(LaunchSlice(m, r));
         const int64_t to = std::min(m.trace().Start(m.at(r)), m.before[r]);
         return std::max<int64_t>(0, to - from);
       });
   add("stream_id", Type::kInt, "Lane of device work, a row of stream.",
-      [](const M& m, size_t r) -> Value {
+      [](const SliceModel& m, size_t r) -> Value {
         const auto* d = m.device(r);
         return d == nullptr || !d->lane.valid() ? Value()
                                                 : Value(d->lane.value);
@@ -576,15 +587,15 @@ std::vector<Spec> LaunchColumns() {
   return out;
 }
 
-TableDef Define(std::string name, std::string doc, std::vector<Spec> specs,
-                std::function<void(M&)> choose) {
+TableDef Define(std::string name, std::string doc, std::vector<SliceSpec> specs,
+                std::function<void(SliceModel&)> choose) {
   TableDef table;
   table.name = std::move(name);
   table.doc = std::move(doc);
   table.cost = Cost::kTree;
-  FunctionRows<M>::Cells cells;
+  FunctionRows<SliceModel>::Cells cells;
   uint64_t layers = 0;
-  for (Spec& spec : specs) {
+  for (SliceSpec& spec : specs) {
     if (spec.layers)
       layers |= uint64_t{1} << std::min<size_t>(63, cells.size());
     table.columns.push_back(std::move(spec.column));
@@ -592,7 +603,7 @@ TableDef Define(std::string name, std::string doc, std::vector<Spec> specs,
   }
   table.open = [cells, layers, choose = std::move(choose)](
                    const Asked& source) -> Result<std::shared_ptr<const Rows>> {
-    M model;
+    SliceModel model;
     LAMINA_ASSIGN(model.context, source.Context());
     model.modules = model.context->modules.PathTexts();
     for (const trace::Stream& stream : model.trace().streams)
@@ -604,8 +615,8 @@ TableDef Define(std::string name, std::string doc, std::vector<Spec> specs,
 }
 
 template <class Keep>
-std::function<void(M&)> AllOf(bool depths, Keep keep) {
-  return [depths, keep](M& model) {
+std::function<void(SliceModel&)> AllOf(bool depths, Keep keep) {
+  return [depths, keep](SliceModel& model) {
     const Trace& trace = model.trace();
     for (uint32_t i = 0; i < trace.slices.size(); ++i) {
       if (keep(trace.slices.kind[i])) model.slices.push_back(SliceId(i));
@@ -705,7 +716,7 @@ void AddSliceTables(std::vector<TableDef>& tables) {
       "Device work (kernels, copies, fills, graphs) by start, with what "
       "launched it. The columns layer, layer_stack, pass and stage find the "
       "layers of the trace first.",
-      KernelColumns(), [](M& model) {
+      KernelColumns(), [](SliceModel& model) {
         const auto all = model.trace().device_slices();
         model.slices.assign(all.begin(), all.end());
       }));
@@ -725,7 +736,7 @@ void AddSliceTables(std::vector<TableDef>& tables) {
              })));
   tables.push_back(
       Define("launch", "Each call that launched device work, with that work.",
-             LaunchColumns(), [](M& model) {
+             LaunchColumns(), [](SliceModel& model) {
                const Trace& trace = model.trace();
                std::vector<int64_t> before(trace.device.size(), trace.first_ns);
                for (const trace::Stream& stream : trace.streams) {

@@ -56,6 +56,11 @@ struct Asked {
   }
 };
 
+// NULL for what was not recorded.
+inline Value Known(int64_t value) {
+  return value == trace::kNoInt ? Value() : Value(value);
+}
+
 struct TableDef {
   std::string name;
   std::string doc;

@@ -23,7 +23,7 @@ struct Found {
   std::vector<std::string> modules;
 };
 
-const std::vector<ColumnDef>& Columns() {
+const std::vector<ColumnDef>& TreeColumns() {
   static const std::vector<ColumnDef> columns = {
       {"uid", Type::kInt, "Event number."},
       {"depth", Type::kInt, "Steps from the event asked about."},
@@ -204,25 +204,25 @@ std::span<const TableFunction> TreeFunctions() {
       {"ancestors", "ancestors(uid[, trace])",
        "What an event was called from, innermost first; of device work from "
        "its launch on.",
-       "SELECT name FROM ancestors((SELECT min(uid) FROM op))", Columns(),
+       "SELECT name FROM ancestors((SELECT min(uid) FROM op))", TreeColumns(),
        kArgs, 1, &Simple<&Up>},
       {"callstack", "callstack(uid[, trace])",
        "The same outermost first, and the event itself at the end.",
-       "SELECT name FROM callstack((SELECT min(uid) FROM kernel))", Columns(),
-       kArgs, 1, &Simple<&Stack>},
+       "SELECT name FROM callstack((SELECT min(uid) FROM kernel))",
+       TreeColumns(), kArgs, 1, &Simple<&Stack>},
       {"children", "children(uid[, trace])",
        "Events and device work right below an event.",
-       "SELECT name FROM children((SELECT min(uid) FROM op))", Columns(), kArgs,
-       1, &Simple<&Children>},
+       "SELECT name FROM children((SELECT min(uid) FROM op))", TreeColumns(),
+       kArgs, 1, &Simple<&Children>},
       {"siblings", "siblings(uid[, trace])",
        "Host events below the same parent.",
-       "SELECT name FROM siblings((SELECT min(uid) FROM op))", Columns(), kArgs,
-       1, &Simple<&Siblings>},
+       "SELECT name FROM siblings((SELECT min(uid) FROM op))", TreeColumns(),
+       kArgs, 1, &Simple<&Siblings>},
       {"descendants",
        "descendants(uid[, kind[, trace]])",
        "All below an event, device work included; of one kind, as 'op'.",
        "SELECT name FROM descendants((SELECT min(uid) FROM op), 'kernel')",
-       Columns(),
+       TreeColumns(),
        {"of_uid", "of_kind", "of_trace"},
        1,
        [](Database::Impl& impl, std::span<const Value> args) {
@@ -234,11 +234,11 @@ std::span<const TableFunction> TreeFunctions() {
       {"launched", "launched(uid[, trace])",
        "Device work that a call launched itself.",
        "SELECT name FROM launched((SELECT min(launch_uid) FROM launch))",
-       Columns(), kArgs, 1, &Simple<&Launched>},
+       TreeColumns(), kArgs, 1, &Simple<&Launched>},
       {"subtree_kernels", "subtree_kernels(uid[, trace])",
        "Device work launched inside an event.",
        "SELECT name, dur_ns FROM subtree_kernels((SELECT min(uid) FROM op))",
-       Columns(), kArgs, 1, &Simple<&Kernels>}};
+       TreeColumns(), kArgs, 1, &Simple<&Kernels>}};
   return functions;
 }
 

@@ -75,7 +75,7 @@ struct Target {
 };
 
 // Demanglers differ in their blanks.
-std::string Plain(std::string_view name) {
+std::string PlainName(std::string_view name) {
   std::string out;
   for (const char c : name) {
     if (c != ' ') out += c;
@@ -234,7 +234,8 @@ class KernelCounters {
   bool SameName(const Range& range, const Target& target) const {
     return target.name.valid() &&
            (trace_.slices.name[range.slice.value] == target.name ||
-            Plain(trace_.Name(range.slice)) == Plain(trace_.Text(target.name)));
+            PlainName(trace_.Name(range.slice)) ==
+                PlainName(trace_.Text(target.name)));
   }
 
   std::vector<uint32_t> ByName(const std::vector<Range>& ranges,
@@ -246,7 +247,7 @@ class KernelCounters {
       const auto [it, is_new] = known.try_emplace(name, 0);
       if (is_new) {
         it->second = numbers
-                         .try_emplace(Plain(trace_.Text(name)),
+                         .try_emplace(PlainName(trace_.Text(name)),
                                       static_cast<uint32_t>(numbers.size()))
                          .first->second;
       }

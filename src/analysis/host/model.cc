@@ -40,7 +40,7 @@ constexpr int64_t kWaitsToFreeNs = 50000;
 constexpr size_t kPoll = 3;
 // Launches of a stream that have not started when its queue may be full; what
 // a call takes beyond the usual then is a wait.
-constexpr size_t kFullDepth = 900;
+constexpr size_t kModelDepth = 900;
 // How many events back an event may lie that a call waits for.
 constexpr ptrdiff_t kMostRecords = 200;
 
@@ -471,7 +471,7 @@ class Builder {
 
   void FindFullQueue(uint32_t stream) {
     const HostModel::Order& order = m_.orders_[stream];
-    if (order.work.size() <= kFullDepth) return;
+    if (order.work.size() <= kModelDepth) return;
     FullQueue queue;
     queue.stream = stream;
     uint32_t before = kNone;
@@ -483,7 +483,7 @@ class Builder {
       queue.first.push_back(s);
     }
     const size_t count = queue.first.size();
-    if (count <= kFullDepth) return;
+    if (count <= kModelDepth) return;
     for (size_t k = 1; k < count; ++k) {
       if (Start(queue.first[k - 1]) > Start(queue.first[k])) return;
     }
@@ -502,7 +502,7 @@ class Builder {
     for (size_t k = 0; k < count; ++k) {
       at_start[k] = started(Start(call_of(k).slice), &near);
       at_end[k] = started(End(call_of(k).slice), &near_end);
-      if (k < at_start[k] + kFullDepth)
+      if (k < at_start[k] + kModelDepth)
         free.push_back(trace_.Duration(call_of(k).slice));
     }
     queue.usual_ns = Pick(free, 0.5);
@@ -512,7 +512,8 @@ class Builder {
     std::vector<StringId> names;
     for (size_t k = 0; k < count; ++k) {
       const int64_t took = trace_.Duration(call_of(k).slice);
-      if (k < at_start[k] + kFullDepth || 2 * took <= 3 * queue.usual_ns + 2000)
+      if (k < at_start[k] + kModelDepth ||
+          2 * took <= 3 * queue.usual_ns + 2000)
         continue;
       ++late;
       if (k + 1 >= at_end[k]) ++lags[k + 1 - at_end[k]];

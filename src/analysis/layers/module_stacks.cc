@@ -21,20 +21,20 @@ constexpr size_t kMaxSequence = 2000;
 constexpr double kAlike = 0.5;
 constexpr double kDifference = 0.34;
 
-using Sequence = std::vector<uint32_t>;
+using IdSequence = std::vector<uint32_t>;
 
 // Whether modules of one class do the same: half of them, at least, have nearly
 // the kernels of the one whose kernels are most frequent. Containers of one
 // class (the stages of a residual network) do not.
 bool SameStructure(const std::vector<uint32_t>& members,
-                   const std::vector<Sequence>& kernels) {
+                   const std::vector<IdSequence>& kernels) {
   size_t best = 0;
   const size_t step = std::max<size_t>(1, members.size() / 8);
   for (size_t m = 0; m < members.size(); m += step) {
-    const Sequence& typical = kernels[members[m]];
+    const IdSequence& typical = kernels[members[m]];
     size_t like = 0;
     for (const uint32_t other : members) {
-      const Sequence& own = kernels[other];
+      const IdSequence& own = kernels[other];
       const auto limit =
           static_cast<uint32_t>(kDifference * static_cast<double>(std::min(
                                                   typical.size(), own.size())));
@@ -124,7 +124,7 @@ ModuleStacks FindModuleStacks(const Context& context, size_t min_layers) {
         .push_back(i);
   }
   // Kernels of the first call of every path, names in order of their launch.
-  std::vector<Sequence> first(modules.paths().size());
+  std::vector<IdSequence> first(modules.paths().size());
   std::vector<uint32_t> first_call(modules.paths().size(), UINT32_MAX);
   std::vector<bool> convolves(modules.paths().size());
   std::vector<bool> mixes(modules.paths().size());

@@ -14,7 +14,7 @@ using Ids = std::span<const uint32_t>;
 // Share of the elements by which the pieces of a unit may differ.
 constexpr double kPieceTolerance = 0.20;
 // Shorter parts of a unit are alike by chance.
-constexpr uint32_t kMinPiece = 8;
+constexpr uint32_t kMinUnitPiece = 8;
 
 // Chooses which regions are stacks: a region that smaller repeats fill by half
 // is a pass, and its children are looked at instead. Near-linear: what is
@@ -130,7 +130,7 @@ std::vector<uint32_t> SplitUnit(Ids unit) {
   const auto p = static_cast<uint32_t>(unit.size());
   for (uint32_t k = 2; k <= 6; ++k) {
     const double each = static_cast<double>(p) / k;
-    if (each < kMinPiece) break;
+    if (each < kMinUnitPiece) break;
     const auto low = static_cast<uint32_t>(std::ceil(0.8 * each));
     const auto high = static_cast<uint32_t>(std::floor(1.2 * each));
     double best = 2;

@@ -97,13 +97,14 @@ class Places {
 };
 
 // The layers of a stack that have the same sequence of work.
-struct Sequence {
+struct VariantSequence {
   std::vector<Element> work;
   std::vector<uint32_t> layers;
 };
 
-std::vector<Sequence> SequencesOf(const Context& context,
-                                  const LayerModel& model, uint32_t stack) {
+std::vector<VariantSequence> SequencesOf(const Context& context,
+                                         const LayerModel& model,
+                                         uint32_t stack) {
   const Trace& trace = context.trace;
   std::map<std::vector<uint64_t>, std::vector<uint32_t>> known;
   for (uint32_t l = 0; l < model.layers.size(); ++l) {
@@ -113,9 +114,9 @@ std::vector<Sequence> SequencesOf(const Context& context,
       names.push_back(trace.slices.name[s.value].value);
     known[std::move(names)].push_back(l);
   }
-  std::vector<Sequence> sequences;
+  std::vector<VariantSequence> sequences;
   for (auto& [names, layers] : known) {
-    Sequence& sequence = sequences.emplace_back();
+    VariantSequence& sequence = sequences.emplace_back();
     for (const SliceId s : model.layers[layers[0]].work) {
       sequence.work.push_back(
           {trace.slices.name[s.value].value, context.device.family(s)});
@@ -123,7 +124,7 @@ std::vector<Sequence> SequencesOf(const Context& context,
     sequence.layers = std::move(layers);
   }
   std::sort(sequences.begin(), sequences.end(),
-            [](const Sequence& a, const Sequence& b) {
+            [](const VariantSequence& a, const VariantSequence& b) {
               if (a.layers.size() != b.layers.size())
                 return a.layers.size() > b.layers.size();
               return a.layers[0] < b.layers[0];
@@ -180,10 +181,11 @@ VariantKernels FindVariantKernels(const Details& in) {
   using Key = std::tuple<uint32_t, uint32_t, std::string, Stage, uint32_t>;
   std::map<Key, std::vector<SliceId>> rows;
   for (uint32_t stack = 0; stack < model.stacks.size(); ++stack) {
-    const std::vector<Sequence> sequences =
+    const std::vector<VariantSequence> sequences =
         SequencesOf(in.context, model, stack);
     std::vector<std::vector<Element>> work;
-    for (const Sequence& sequence : sequences) work.push_back(sequence.work);
+    for (const VariantSequence& sequence : sequences)
+      work.push_back(sequence.work);
     const auto places = AlignPlaces(work);
     for (size_t i = 0; i < sequences.size(); ++i) {
       for (const uint32_t l : sequences[i].layers) {

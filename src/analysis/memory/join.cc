@@ -21,12 +21,13 @@ constexpr int64_t kBucketNs = 200'000;   // offsets that agree
 constexpr size_t kMostOfKey = 16;        // differences of one key: its square
 
 // One side's event.
-struct Row {
+struct SideEvent {
   int64_t time_ns = 0;
   int64_t bytes = 0;  // negative: freed
   uint32_t id = 0;    // allocation of the snapshot, place in the trace's list
 };
-using Rows = absl::flat_hash_map<std::pair<int64_t, bool>, std::vector<Row>>;
+using SideEvents =
+    absl::flat_hash_map<std::pair<int64_t, bool>, std::vector<SideEvent>>;
 
 struct Pair {
   uint32_t allocation = 0;
@@ -47,9 +48,10 @@ struct Match {
   }
 };
 
-std::vector<std::pair<int64_t, Row>> SnapshotRows(const mem::Device& device) {
+std::vector<std::pair<int64_t, SideEvent>> SnapshotRows(
+    const mem::Device& device) {
   const mem::Events& e = device.events();
-  std::vector<std::pair<int64_t, Row>> out;
+  std::vector<std::pair<int64_t, SideEvent>> out;
   for (size_t i = 0; i < e.count(); ++i) {
     const bool alloc = e.action[i] == mem::Action::kAlloc;
     if (!alloc && e.action[i] != mem::Action::kFreeRequested) continue;
@@ -62,9 +64,9 @@ std::vector<std::pair<int64_t, Row>> SnapshotRows(const mem::Device& device) {
   return out;
 }
 
-Rows ByKey(const std::vector<std::pair<int64_t, Row>>& list, int64_t from,
-           int64_t to, size_t* count) {
-  Rows out;
+SideEvents ByKey(const std::vector<std::pair<int64_t, SideEvent>>& list,
+                 int64_t from, int64_t to, size_t* count) {
+  SideEvents out;
   for (const auto& [address, row] : list) {
     if (row.time_ns < from || row.time_ns > to) continue;
     out[{address, row.bytes > 0}].push_back(row);
@@ -73,7 +75,7 @@ Rows ByKey(const std::vector<std::pair<int64_t, Row>>& list, int64_t from,
   return out;
 }
 
-using List = std::vector<std::pair<int64_t, Row>>;
+using List = std::vector<std::pair<int64_t, SideEvent>>;
 
 std::pair<int64_t, int64_t> Span(const List& list) {
   int64_t from = list.front().second.time_ns;
@@ -94,14 +96,15 @@ Match MatchAt(const List& snapshot, const List& trace, int64_t offset) {
   const int64_t from = std::max(s_from + offset, t_from) - kSlackNs;
   const int64_t to = std::min(s_to + offset, t_to) + kSlackNs;
   if (from > to) return out;
-  const Rows ours = ByKey(snapshot, from - offset, to - offset, &out.snapshot);
-  const Rows theirs = ByKey(trace, from, to, &out.trace);
+  const SideEvents ours =
+      ByKey(snapshot, from - offset, to - offset, &out.snapshot);
+  const SideEvents theirs = ByKey(trace, from, to, &out.trace);
   for (const auto& [key, list] : ours) {
     const auto other = theirs.find(key);
     if (other == theirs.end()) continue;
     for (size_t i = 0, k = 0; i < list.size() && k < other->second.size();) {
-      const Row& a = list[i];
-      const Row& b = other->second[k];
+      const SideEvent& a = list[i];
+      const SideEvent& b = other->second[k];
       if (a.bytes == b.bytes) {
         out.pairs.push_back(
             {a.id, b.id, b.time_ns - a.time_ns - offset, key.second});

@@ -124,10 +124,10 @@ class Differences {
   std::vector<std::pair<double, double>> all_;
 };
 
-class Tables {
+class JoinedMaker {
  public:
-  Tables(const JoinedView& view, const Window& window,
-         const std::vector<Segment>& segments)
+  JoinedMaker(const JoinedView& view, const Window& window,
+              const std::vector<Segment>& segments)
       : view_(view),
         graph_(view.graph),
         window_(window),
@@ -562,7 +562,7 @@ Result<Window> FindJoinedWindow(const JoinedView& view,
 ResultSet JoinedTables(const JoinedView& view, const Window& window,
                        const std::vector<Segment>& segments,
                        const TableOptions& options) {
-  Tables tables(view, window, segments);
+  JoinedMaker tables(view, window, segments);
   ResultSet result;
   Table collectives = tables.Collectives();
   tables.Say(result);

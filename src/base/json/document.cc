@@ -9,7 +9,7 @@
 namespace lamina::json {
 namespace {
 
-constexpr size_t kBlock = size_t{256} << 10;
+constexpr size_t kWindow = size_t{256} << 10;
 constexpr size_t kMaxCapture = size_t{64} << 20;
 // A key with its quotes and what stands in front of its colon.
 constexpr size_t kMaxKey = size_t{128} << 10;
@@ -86,7 +86,7 @@ Result<bool> Document::SkipToText() {
   while (true) {
     window_.Consume(SkipSpace(window_.text(), 0));
     if (!window_.text().empty()) return true;
-    LAMINA_ASSIGN(const bool more, window_.Fill(kBlock));
+    LAMINA_ASSIGN(const bool more, window_.Fill(kWindow));
     if (!more) return false;
     // A byte order mark is not part of the text.
     if (window_.offset() == 0 && window_.text().starts_with("\xEF\xBB\xBF"))
@@ -244,7 +244,7 @@ void Document::LeaveValue() {
 }
 
 Result<Document::Step> Document::CaptureValue() {
-  size_t want = kBlock;
+  size_t want = kWindow;
   while (true) {
     const std::string_view text = window_.text();
     const ScanResult scan = ScanValue(text, 0);
@@ -276,7 +276,7 @@ Status Document::SkipValue() {
   while (true) {
     window_.Consume(end.Find(window_.text()));
     if (end.done()) break;
-    LAMINA_ASSIGN(const bool more, window_.Fill(kBlock));
+    LAMINA_ASSIGN(const bool more, window_.Fill(kWindow));
     if (more) continue;
     if (end.inside()) Ended();
     break;
@@ -312,7 +312,7 @@ Result<Document::Step> Document::Recover(uint64_t offset,
       return Step::kGoOn;
     }
     if (text.size() > key.size()) window_.Consume(text.size() - key.size());
-    LAMINA_ASSIGN(const bool more, window_.Fill(kBlock));
+    LAMINA_ASSIGN(const bool more, window_.Fill(kWindow));
     if (!more) return Fail(error);
   }
 }

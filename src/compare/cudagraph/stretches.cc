@@ -141,7 +141,7 @@ bool Ranges::IsTag(SliceId range) const {
 
 namespace {
 
-constexpr uint64_t kMaxCells = uint64_t{100} << 20;
+constexpr uint64_t kMaxStretchCells = uint64_t{100} << 20;
 
 // Costs of reading on. A jump pays when it saves more odd elements than a few:
 // a repeat is longer than that.
@@ -161,7 +161,7 @@ enum Step : uint8_t { kOn, kStay, kSkip, kFresh };
 }  // namespace
 
 bool FitsStretches(size_t capture, size_t replay) {
-  return uint64_t{capture} * replay <= kMaxCells;
+  return uint64_t{capture} * replay <= kMaxStretchCells;
 }
 
 std::vector<Stretch> FindStretches(std::span<const uint32_t> capture,

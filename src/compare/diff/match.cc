@@ -313,7 +313,7 @@ Matching MatchSides(const Side& a, const Side& b) {
 namespace {
 
 // Entries of one side by the matched op that their work is compared at.
-struct Members {
+struct EntryMembers {
   std::vector<uint32_t> anchor;  // by entry; kNone: alone
   std::vector<uint32_t> begin;   // by anchor, into list
   std::vector<uint32_t> list;    // entries with work of their own
@@ -323,9 +323,10 @@ struct Members {
   }
 };
 
-Members FindMembers(const Side& side, const std::vector<uint32_t>& partner) {
+EntryMembers FindMembers(const Side& side,
+                         const std::vector<uint32_t>& partner) {
   const auto& entries = side.entries();
-  Members out;
+  EntryMembers out;
   out.anchor.assign(entries.size(), kNone);
   out.begin.assign(entries.size() + 1, 0);
   for (uint32_t i = 0; i < entries.size(); ++i) {
@@ -555,7 +556,7 @@ class Collector {
 
   PerSide<const Side*> sides_;
   PerSide<const std::vector<uint32_t>*> partners_;
-  PerSide<Members> members_;
+  PerSide<EntryMembers> members_;
   PairRows rows_;
   absl::flat_hash_map<OpKey, size_t> op_ids_;
   absl::flat_hash_map<std::tuple<StringId, StringId, StringId>, size_t>

@@ -14,9 +14,9 @@ namespace lamina::analysis::diff {
 namespace {
 
 // Rows in the order of their first use.
-class Rows {
+class SumRows {
  public:
-  Rows(std::string_view dimension, const Side& a, const Side& b)
+  SumRows(std::string_view dimension, const Side& a, const Side& b)
       : dimension_(dimension), traces_{&a.trace(), &b.trace()} {
     for (const size_t s : {size_t{0}, size_t{1}})
       out_.row_of[s].assign(traces_[s]->device.size(), kNone);
@@ -53,7 +53,7 @@ constexpr size_t kNoEntry = ~size_t{0};
 }  // namespace
 
 Dimension SumByCategory(const Side& a, const Side& b) {
-  Rows rows("category", a, b);
+  SumRows rows("category", a, b);
   for (const size_t s : {size_t{0}, size_t{1}}) {
     const Side& side = s == 0 ? a : b;
     const Context& context = side.context();
@@ -73,7 +73,7 @@ Dimension SumByCategory(const Side& a, const Side& b) {
 Dimension SumByModule(const Side& a, const Side& b, const Matching& matching,
                       const Names& names) {
   if (a.context().modules.empty() && b.context().modules.empty()) return {};
-  Rows rows("module", a, b);
+  SumRows rows("module", a, b);
   for (const size_t s : {size_t{0}, size_t{1}}) {
     const Side& side = s == 0 ? a : b;
     for (uint32_t i = 0; i < side.entries().size(); ++i) {
@@ -96,7 +96,7 @@ Dimension SumByModule(const Side& a, const Side& b, const Matching& matching,
 }
 
 Dimension SumByLayer(const Side& a, const Side& b, const layers::Rules& rules) {
-  Rows rows("layer", a, b);
+  SumRows rows("layer", a, b);
   for (const size_t s : {size_t{0}, size_t{1}}) {
     const Context& context = (s == 0 ? a : b).context();
     const layers::LayerModel model = layers::FindLayers(context, rules, {});

@@ -57,7 +57,7 @@ std::string_view CategoryOfName(std::string_view name) {
 }
 
 // What stands in a sheet of one kernel.
-struct Row {
+struct JaxRow {
   SliceId slice;
   std::string_view name;
   std::string_view category;
@@ -92,36 +92,36 @@ class Jax {
       if (trace_.KindOf(s) == trace::Kind::kKernel) AddKernel(s);
     }
     std::stable_sort(rows_.begin(), rows_.end(),
-                     [&](const Row& a, const Row& b) {
+                     [&](const JaxRow& a, const JaxRow& b) {
                        return trace_.Uid(a.slice) < trace_.Uid(b.slice);
                      });
     std::map<int64_t, bool> pids;
-    for (const Row& row : rows_) pids[row.pid] = true;
+    for (const JaxRow& row : rows_) pids[row.pid] = true;
     gpus_ = std::max<size_t>(pids.size(), 1);
   }
 
   void Add(ResultSet& result) const {
     AddTimelines(result);
-    std::vector<const Row*> all;
-    std::vector<const Row*> xla;
-    for (const Row& row : rows_) {
+    std::vector<const JaxRow*> all;
+    std::vector<const JaxRow*> xla;
+    for (const JaxRow& row : rows_) {
       all.push_back(&row);
       if (row.category == kXla) xla.push_back(&row);
     }
     if (all.empty()) return;
-    const auto name = [](const Row& row) { return std::string(row.name); };
+    const auto name = [](const JaxRow& row) { return std::string(row.name); };
     AddLaunchers("kernel_launchers", all, false, result);
     AddSummary("kernel_launchers_summary", "name", true, all, name, result);
     AddSummary(
         "kernel_launchers_summary_by_category", "op category", false, all,
-        [](const Row& row) { return std::string(row.category); }, result);
+        [](const JaxRow& row) { return std::string(row.category); }, result);
     AddUniqueArgs(all, result);
     if (!xla.empty()) {
       AddLaunchers("df_xla_perf", xla, true, result);
       // loop_slice_fusion_202 is loop_slice_fusion_.
       AddSummary(
           "xla_summary", "name", true, xla,
-          [](const Row& row) {
+          [](const JaxRow& row) {
             std::string text(row.name);
             std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
             return text;
@@ -138,7 +138,7 @@ class Jax {
   }
 
   void AddKernel(SliceId s) {
-    Row& row = rows_.emplace_back();
+    JaxRow& row = rows_.emplace_back();
     row.slice = s;
     row.name = trace_.Name(s);
     row.pid = DeviceOf(s) + 1;
@@ -164,7 +164,7 @@ class Jax {
     if (row.category.empty()) row.category = kXla;
   }
 
-  void ReadOperands(const trace::OpArgs& args, Row& row) const {
+  void ReadOperands(const trace::OpArgs& args, JaxRow& row) const {
     const auto parse = [&](StringId id) {
       if (!id.valid()) return Json();
       const std::string_view text = trace_.Text(id);
@@ -276,7 +276,7 @@ class Jax {
 
   // ---- kernels
 
-  std::string Details(const Row& row) const {
+  std::string Details(const JaxRow& row) const {
     std::string out = "[{'name': ";
     AppendPythonQuoted(out, row.name);
     out += ", 'dur': " + FormatDouble(Us(trace_.Duration(row.slice)));
@@ -284,7 +284,7 @@ class Jax {
   }
 
   // What the program says of the instruction, as TraceLens cuts its text.
-  std::string Facts(const Row& row) const {
+  std::string Facts(const JaxRow& row) const {
     const auto text = [&](StringId id) {
       return id.valid() ? std::string(trace_.Text(id)) : std::string();
     };
@@ -319,7 +319,7 @@ class Jax {
     return out;
   }
 
-  static double InputBytes(const Row& row) {
+  static double InputBytes(const JaxRow& row) {
     static const std::map<std::string_view, double> kBytes = {
         {"f32", 4}, {"bf16", 2}, {"s32", 4}, {"fp16", 2},
         {"u32", 4}, {"f16", 2},  {"u64", 8}, {"pred", 1},
@@ -337,7 +337,7 @@ class Jax {
     return sum;
   }
 
-  void AddLaunchers(const char* name, const std::vector<const Row*>& rows,
+  void AddLaunchers(const char* name, const std::vector<const JaxRow*>& rows,
                     bool bytes, ResultSet& result) const {
     Schema schema{
         name,
@@ -349,7 +349,7 @@ class Jax {
          Number("GPU_kernel_launch_latency")}};
     if (bytes) schema.columns.push_back(Number("total_input_bytes"));
     Table table(std::move(schema));
-    for (const Row* row : rows) {
+    for (const JaxRow* row : rows) {
       const std::string details = Details(*row);
       std::vector<Value> cells = {
           row->name,
@@ -376,14 +376,14 @@ class Jax {
   // Rows by a key, most time first, ties by first event.
   struct Group {
     std::string key;
-    std::vector<const Row*> rows;
+    std::vector<const JaxRow*> rows;
     int64_t sum_ns = 0;
   };
   template <class KeyOf>
-  std::vector<Group> GroupBy(const std::vector<const Row*>& rows,
+  std::vector<Group> GroupBy(const std::vector<const JaxRow*>& rows,
                              KeyOf key_of) const {
     std::map<std::string, Group> groups;
-    for (const Row* row : rows) {
+    for (const JaxRow* row : rows) {
       Group& group = groups[key_of(*row)];
       group.rows.push_back(row);
       group.sum_ns += trace_.Duration(row->slice);
@@ -403,7 +403,7 @@ class Jax {
 
   template <class KeyOf>
   void AddSummary(const char* name, const char* key, bool microseconds,
-                  const std::vector<const Row*>& rows, KeyOf key_of,
+                  const std::vector<const JaxRow*>& rows, KeyOf key_of,
                   ResultSet& result) const {
     Schema schema{name, "Kernels by one property.", {Text(key)}};
     if (microseconds)
@@ -435,19 +435,19 @@ class Jax {
 
   std::vector<double> TimesOf(const Group& group) const {
     std::vector<double> times;
-    for (const Row* row : group.rows)
+    for (const JaxRow* row : group.rows)
       times.push_back(Us(trace_.Duration(row->slice)));
     return times;
   }
 
   std::string DetailsOf(const Group& group) const {
     std::vector<std::vector<KernelPlace>> kernels;
-    for (const Row* row : group.rows)
+    for (const JaxRow* row : group.rows)
       kernels.push_back(PlacesOf(trace_, {row->slice}));
     return DetailsCell(SummarizePlaces(kernels));
   }
 
-  void AddUniqueArgs(const std::vector<const Row*>& rows,
+  void AddUniqueArgs(const std::vector<const JaxRow*>& rows,
                      ResultSet& result) const {
     Schema schema{"kernel_launchers_unique_args",
                   "Kernels by name and operands.",
@@ -463,7 +463,7 @@ class Jax {
           Number("Cumulative Percentage (%)")})
       schema.columns.push_back(column);
     Table table(std::move(schema));
-    const std::vector<Group> groups = GroupBy(rows, [](const Row& row) {
+    const std::vector<Group> groups = GroupBy(rows, [](const JaxRow& row) {
       return std::string(row.name) + '\x1f' + row.dims + '\x1f' + row.types +
              '\x1f' + row.concrete;
     });
@@ -473,7 +473,7 @@ class Jax {
     const auto total = static_cast<double>(total_ns);
     for (const Group& group : groups) {
       running_ns += group.sum_ns;
-      const Row& first = *group.rows[0];
+      const JaxRow& first = *group.rows[0];
       const std::string details = DetailsOf(group);
       std::vector<Value> cells = {first.name,     first.dims,
                                   first.types,    "()",
@@ -526,7 +526,7 @@ class Jax {
     }
   };
 
-  std::optional<Convolution> ConvolutionOf(const Row& row) const {
+  std::optional<Convolution> ConvolutionOf(const JaxRow& row) const {
     if (row.category != kConvolution || row.instruction == nullptr ||
         !row.instruction->target.valid() || row.operand_dims.size() < 2)
       return std::nullopt;
@@ -552,9 +552,9 @@ class Jax {
   }
 
   void AddConvolutions(ResultSet& result) const {
-    std::vector<const Row*> rows;
-    std::map<const Row*, Convolution> convolutions;
-    for (const Row& row : rows_) {
+    std::vector<const JaxRow*> rows;
+    std::map<const JaxRow*, Convolution> convolutions;
+    for (const JaxRow& row : rows_) {
       auto c = ConvolutionOf(row);
       if (!c) continue;
       rows.push_back(&row);
@@ -583,13 +583,13 @@ class Jax {
     schema.columns.push_back(Count("name_count"));
     schema.columns.push_back(Count("UID_first"));
     Table table(std::move(schema));
-    for (const Group& group : GroupBy(rows, [&](const Row& row) {
+    for (const Group& group : GroupBy(rows, [&](const JaxRow& row) {
            const Convolution& c = convolutions.at(&row);
            return std::string(row.name) + '\x1f' + Tuple(c.input) + '\x1f' +
                   Tuple(c.filter) + '\x1f' + Tuple(c.output) + '\x1f' +
                   row.types;
          })) {
-      const Row& first = *group.rows[0];
+      const JaxRow& first = *group.rows[0];
       const Convolution& c = convolutions.at(&first);
       std::vector<double> tbs, tflops;
       for (const double us : TimesOf(group)) {
@@ -630,7 +630,7 @@ class Jax {
   const Model& model_;
   const Trace& trace_;
   const tree::Tree& tree_;
-  std::vector<Row> rows_;                            // by event
+  std::vector<JaxRow> rows_;                         // by event
   std::map<int64_t, std::vector<SliceId>> devices_;  // work by start
   size_t gpus_ = 1;                                  // with kernels
 };

@@ -445,7 +445,7 @@ class Families {
 };
 
 // Which columns there are.
-struct Columns {
+struct OpColumns {
   bool kernels = false;  // their number
   bool recompute = false;
   bool rooflines = false;
@@ -453,7 +453,7 @@ struct Columns {
 };
 
 Schema FamilySchema(const std::string& name, const Family& family,
-                    const Columns& has) {
+                    const OpColumns& has) {
   Schema schema{name, "Ops of one family by their parameters.", {Text("name")}};
   if (has.overlaps) {
     schema.name += kOverlapSheet;
@@ -498,7 +498,7 @@ Schema FamilySchema(const std::string& name, const Family& family,
   return schema;
 }
 
-void AddCells(const Model& model, const Family& family, const Columns& has,
+void AddCells(const Model& model, const Family& family, const OpColumns& has,
               const Family::Row& row, Table& table) {
   const NodeId first = row.nodes[0];
   const Priced& priced = *row.priced;
@@ -585,7 +585,7 @@ void AddSheets(const Model& model, Pricer& pricer,
       Families(model, pricer, overlaps).Run(pseudo_ops);
   for (auto& [name, family] : sheets) {
     Sort(family);
-    Columns has;
+    OpColumns has;
     has.kernels = model.options().inference;
     has.recompute = model.options().recompute;
     has.overlaps = overlaps != nullptr;

@@ -236,7 +236,7 @@ namespace {
 using Form = Model::Form;
 
 // Items that look the same.
-struct Row {
+struct UnifiedRow {
   std::vector<const Item*> items;
   std::string_view category;
   Measures measures;
@@ -244,14 +244,14 @@ struct Row {
 };
 
 // Which columns there are.
-struct Columns {
+struct UnifiedColumns {
   bool inference = false;
   bool recompute = false;
   bool rooflines = false;
   bool overlaps = false;
 };
 
-Schema UnifiedSchema(const Columns& has) {
+Schema UnifiedSchema(const UnifiedColumns& has) {
   Schema schema{"unified_perf_summary",
                 "Every device event that is no communication, by op.",
                 {}};
@@ -327,7 +327,7 @@ std::vector<SliceId> ByTotal(const Model& model,
 }
 
 // The number that identifies the first item of a row.
-uint32_t Uid(const Model& model, const Row& row) {
+uint32_t Uid(const Model& model, const UnifiedRow& row) {
   const Item& item = *row.items[0];
   return item.pseudo != nullptr
              ? item.pseudo->uid
@@ -335,13 +335,14 @@ uint32_t Uid(const Model& model, const Row& row) {
 }
 
 // Most time first.
-std::vector<Row> GroupItems(const Model& model, const std::vector<Item>& items,
-                            const Overlaps* overlaps) {
+std::vector<UnifiedRow> GroupItems(const Model& model,
+                                   const std::vector<Item>& items,
+                                   const Overlaps* overlaps) {
   using Key =
       std::tuple<std::string, std::string_view, std::string, std::string,
                  std::string, uint32_t, uint32_t, uint32_t, uint32_t, bool>;
   const Trace& trace = model.trace();
-  std::map<std::pair<Key, std::string>, Row> groups;
+  std::map<std::pair<Key, std::string>, UnifiedRow> groups;
   // Rows that differ in what ran beside them stay together.
   std::map<Key, std::pair<int64_t, uint32_t>> totals;  // time, first number
   for (const Item& item : items) {
@@ -367,7 +368,7 @@ std::vector<Row> GroupItems(const Model& model, const std::vector<Item>& items,
       beside = item.pseudo != nullptr
                    ? overlaps->Of(trace, item.work)
                    : overlaps->OfOp(model, item.node, item.work);
-    Row& row = groups[{key, beside.names}];
+    UnifiedRow& row = groups[{key, beside.names}];
     if (overlaps != nullptr) row.overlaps.push_back(std::move(beside));
     row.category = category;
     row.items.push_back(&item);
@@ -381,7 +382,7 @@ std::vector<Row> GroupItems(const Model& model, const std::vector<Item>& items,
   }
   struct Placed {
     std::pair<int64_t, uint32_t> total;
-    Row row;
+    UnifiedRow row;
   };
   std::vector<Placed> placed;
   for (auto& [key, row] : groups)
@@ -394,13 +395,13 @@ std::vector<Row> GroupItems(const Model& model, const std::vector<Item>& items,
   std::stable_sort(
       placed.begin(), placed.end(),
       [&](const Placed& a, const Placed& b) { return place(a) < place(b); });
-  std::vector<Row> rows;
+  std::vector<UnifiedRow> rows;
   for (Placed& p : placed) rows.push_back(std::move(p.row));
   return rows;
 }
 
 // Times of the ops on the host; pseudo-ops have none.
-std::vector<double> HostTimes(const Model& model, const Row& row) {
+std::vector<double> HostTimes(const Model& model, const UnifiedRow& row) {
   std::vector<double> out;
   for (const Item* item : row.items) {
     if (item->pseudo != nullptr) continue;
@@ -410,7 +411,8 @@ std::vector<double> HostTimes(const Model& model, const Row& row) {
 }
 
 // Cells `entry_point` and `call_stack_full`.
-std::pair<std::string, std::string> Stacks(const Model& model, const Row& row) {
+std::pair<std::string, std::string> Stacks(const Model& model,
+                                           const UnifiedRow& row) {
   const Item& first = *row.items[0];
   const std::vector<SliceId> work = ByTotal(model, row.items);
   // A synthetic op stands for one kernel and has no place of its own.
@@ -422,8 +424,9 @@ std::pair<std::string, std::string> Stacks(const Model& model, const Row& row) {
 }
 
 // `running_ns`: the time of this row and those above.
-void AddRow(const Model& model, const Columns& has, const Row& row,
-            int64_t running_ns, int64_t total_ns, Table& table) {
+void AddRow(const Model& model, const UnifiedColumns& has,
+            const UnifiedRow& row, int64_t running_ns, int64_t total_ns,
+            Table& table) {
   const Item& first = *row.items[0];
   const Priced* priced = first.priced;
   const bool costed = priced != nullptr && priced->cost;
@@ -501,7 +504,7 @@ void AddUnifiedSheets(const Model& model, Pricer& pricer,
                       const std::vector<PseudoOp>& pseudo_ops,
                       const Overlaps* overlaps, ResultSet& result) {
   const std::vector<Item> items = UnifiedItems(model, pricer, pseudo_ops);
-  Columns has;
+  UnifiedColumns has;
   has.inference = model.options().inference;
   has.recompute = model.options().recompute;
   has.rooflines = std::any_of(items.begin(), items.end(), [](const Item& item) {
@@ -509,12 +512,12 @@ void AddUnifiedSheets(const Model& model, Pricer& pricer,
   });
   const auto add = [&](const Overlaps* beside) {
     has.overlaps = beside != nullptr;
-    const std::vector<Row> rows = GroupItems(model, items, beside);
+    const std::vector<UnifiedRow> rows = GroupItems(model, items, beside);
     int64_t total_ns = 0;
-    for (const Row& row : rows) total_ns += row.measures.kernel_ns;
+    for (const UnifiedRow& row : rows) total_ns += row.measures.kernel_ns;
     Table table(UnifiedSchema(has));
     int64_t running_ns = 0;
-    for (const Row& row : rows) {
+    for (const UnifiedRow& row : rows) {
       running_ns += row.measures.kernel_ns;
       AddRow(model, has, row, running_ns, total_ns, table);
     }

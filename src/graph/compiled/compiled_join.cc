@@ -70,9 +70,10 @@ struct Region {
 
 using Counts = std::map<std::string, size_t, std::less<>>;  // by name
 
-class Joiner {
+class ProgramJoiner {
  public:
-  Joiner(const tree::Tree& tree, const std::vector<CompiledProgram>& programs)
+  ProgramJoiner(const tree::Tree& tree,
+                const std::vector<CompiledProgram>& programs)
       : tree_(tree), trace_(tree.trace()), programs_(programs) {
     for (const CompiledProgram& program : programs) {
       first_.push_back(static_cast<uint32_t>(out_.kernels.size()));
@@ -466,7 +467,7 @@ Result<JoinedCode> JoinedCode::Of(const analysis::Context& context) {
 
 CompiledWork JoinCompiled(const tree::Tree& tree,
                           const std::vector<CompiledProgram>& programs) {
-  return Joiner(tree, programs).Run();
+  return ProgramJoiner(tree, programs).Run();
 }
 
 Result<std::vector<CompiledProgram>> ReadAllPrograms(

@@ -61,8 +61,6 @@ const OpMapping* OpsMap::Find(std::string_view target) const {
 
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 bool IsBlank(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\\';
 }

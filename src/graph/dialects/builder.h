@@ -18,6 +18,8 @@
 
 namespace lamina::graph {
 
+inline constexpr size_t kNone = std::string_view::npos;
+
 struct OpMapping {
   std::string to;
   // Only when an operand is a tensor; `otherwise` else (may be empty: as

@@ -10,8 +10,6 @@
 namespace lamina::graph {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 // The common part of both forms: opcode, name, target, then operands.
 void AddNode(Span span, std::string_view opcode, std::string_view name,
              std::string_view target, std::string_view result, Builder& out) {

@@ -20,8 +20,6 @@
 namespace lamina::graph {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 // A weight's path in the names of dynamo: "L_self_modules_layers_modules_3_
 // modules_fc_parameters_weight_". Empty for other inputs.
 std::string DynamoPath(std::string_view name) {
@@ -113,9 +111,9 @@ struct Declared {
   std::string_view description;
 };
 
-class Reader {
+class FxReader {
  public:
-  Reader(const SourceText& source, std::string_view name, Builder& out)
+  FxReader(const SourceText& source, std::string_view name, Builder& out)
       : source_(source), name_(name), out_(out), text_(source.text()) {}
 
   void Run() {
@@ -958,7 +956,7 @@ class Reader {
 }  // namespace
 
 void ReadFxText(const SourceText& source, std::string_view name, Builder& out) {
-  Reader(source, name, out).Run();
+  FxReader(source, name, out).Run();
 }
 
 }  // namespace lamina::graph

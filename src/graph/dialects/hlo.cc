@@ -10,14 +10,12 @@
 namespace lamina::graph {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 bool IsHloName(char c) { return IsNameByte(c) || c == '.' || c == '-'; }
 
-class Reader {
+class HloReader {
  public:
-  Reader(const SourceText& source, std::string_view name, Builder& out,
-         std::string& main)
+  HloReader(const SourceText& source, std::string_view name, Builder& out,
+            std::string& main)
       : source_(source),
         name_(name),
         out_(out),
@@ -345,7 +343,7 @@ class Reader {
 
 void ReadHlo(const SourceText& source, std::string_view name, Builder& out,
              std::string& main) {
-  Reader(source, name, out, main).Run();
+  HloReader(source, name, out, main).Run();
 }
 
 }  // namespace lamina::graph

@@ -56,8 +56,6 @@ SourceText WithoutColours(std::string_view file, size_t begin, size_t end) {
 
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 size_t Digits(std::string_view text, size_t pos) {
   while (pos < text.size() && IsDigit(text[pos])) ++pos;
   return pos;

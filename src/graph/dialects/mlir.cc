@@ -17,8 +17,6 @@
 namespace lamina::graph {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 size_t ParseNumber(std::string_view digits) {
   return static_cast<size_t>(
       std::clamp<int64_t>(ParseInt(digits).value_or(1), 0, 1000000));
@@ -178,9 +176,9 @@ class Locations {
   absl::flat_hash_map<std::string_view, size_t> aliases_;
 };
 
-class Reader {
+class MlirReader {
  public:
-  Reader(const SourceText& source, std::string_view name, Builder& out)
+  MlirReader(const SourceText& source, std::string_view name, Builder& out)
       : source_(source),
         name_(name),
         out_(out),
@@ -898,7 +896,7 @@ class Reader {
 }  // namespace
 
 void ReadMlir(const SourceText& source, std::string_view name, Builder& out) {
-  Reader(source, name, out).Run();
+  MlirReader(source, name, out).Run();
 }
 
 }  // namespace lamina::graph

@@ -23,7 +23,6 @@
 namespace lamina::graph {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
 constexpr size_t kHead = size_t{64} << 10;
 
 // A line that begins with one of the words, blanks in front left out.

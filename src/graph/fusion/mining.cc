@@ -130,9 +130,9 @@ constexpr uint32_t kNoCone = 0xffffffff;
 // themselves.
 constexpr size_t kMaxSiblings = 8;
 
-class Finder {
+class ConeFinder {
  public:
-  Finder(const Graph& graph, const ClassedOps& ops)
+  ConeFinder(const Graph& graph, const ClassedOps& ops)
       : graph_(graph), ops_(ops), cone_of_(graph.size(), kNoCone) {}
 
   Cones Run() {
@@ -227,7 +227,7 @@ ClassedOps::ClassedOps(const Graph& graph, const OpTable& ops)
 }
 
 Cones FindCones(const Graph& graph, const ClassedOps& ops) {
-  return Finder(graph, ops).Run();
+  return ConeFinder(graph, ops).Run();
 }
 
 namespace {

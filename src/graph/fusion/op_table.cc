@@ -19,7 +19,6 @@ namespace {
 
 using rules::DataFile;
 using rules::Members;
-using rules::Node;
 
 constexpr std::pair<std::string_view, OpClass> kClasses[] = {
     {"heavy", OpClass::kHeavy}, {"light", OpClass::kLight},
@@ -36,7 +35,7 @@ Result<OpClass> ReadClass(const DataFile& file, const Members& members) {
                            "expected heavy, light, view, host or other"));
 }
 
-Result<KnownOp> ReadOp(const DataFile& file, const Node& node) {
+Result<KnownOp> ReadOp(const DataFile& file, const rules::Node& node) {
   constexpr std::string_view kKeys[] = {"op",    "kind",  "source", "evidence",
                                         "means", "takes", "needs"};
   LAMINA_ASSIGN(const Members members, Members::Of(file, node, kKeys));
@@ -72,7 +71,7 @@ Result<std::optional<size_t>> ReadInput(const DataFile& file,
   return std::optional(static_cast<size_t>(*number));
 }
 
-Result<Lookup> ReadLookup(const DataFile& file, const Node& node) {
+Result<Lookup> ReadLookup(const DataFile& file, const rules::Node& node) {
   constexpr std::string_view kKeys[] = {"op", "table", "rows"};
   LAMINA_ASSIGN(const Members members, Members::Of(file, node, kKeys));
   Lookup lookup;
@@ -118,8 +117,8 @@ Result<void> OpTable::Read(const DataFile& file) {
   maybe_free_.insert(maybe_free_.end(), free.begin(), free.end());
   LAMINA_ASSIGN(const auto fused, members.Texts("fused"));
   fused_.insert(fused_.end(), fused.begin(), fused.end());
-  if (const Node* const classes = members.Find("classes")) {
-    for (const Node& node : classes->items) {
+  if (const rules::Node* const classes = members.Find("classes")) {
+    for (const rules::Node& node : classes->items) {
       LAMINA_ASSIGN(const Members one, Members::Of(file, node, kClassKeys));
       LAMINA_ASSIGN(const OpClass op_class, ReadClass(file, one));
       LAMINA_ASSIGN(const auto exact, one.Texts("ops"));
@@ -130,18 +129,18 @@ Result<void> OpTable::Read(const DataFile& file) {
         prefixes_.push_back({word, op_class, true});
     }
   }
-  if (const Node* const lookups = members.Find("lookups")) {
-    for (const Node& node : lookups->items) {
+  if (const rules::Node* const lookups = members.Find("lookups")) {
+    for (const rules::Node& node : lookups->items) {
       LAMINA_ASSIGN(Lookup lookup, ReadLookup(file, node));
       lookups_.push_back(std::move(lookup));
     }
   }
-  if (const Node* const tokens = members.Find("tokens")) {
+  if (const rules::Node* const tokens = members.Find("tokens")) {
     for (size_t i = 0; i < tokens->keys.size(); ++i)
       tokens_.emplace_back(tokens->keys[i].text, tokens->items[i].text);
   }
-  if (const Node* const ops = members.Find("ops")) {
-    for (const Node& node : ops->items) {
+  if (const rules::Node* const ops = members.Find("ops")) {
+    for (const rules::Node& node : ops->items) {
       LAMINA_ASSIGN(KnownOp op, ReadOp(file, node));
       ops_.push_back(std::move(op));
     }

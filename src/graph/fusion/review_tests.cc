@@ -14,7 +14,7 @@
 namespace lamina::fusion {
 namespace {
 
-constexpr size_t kMaxFile = size_t{8} << 20;
+constexpr size_t kMaxTestFile = size_t{8} << 20;
 constexpr size_t kNone = std::string_view::npos;
 
 struct Function {
@@ -159,7 +159,7 @@ TestJudgement JudgeTests(const SourceIndex& tree, const graph::Rule& rule) {
     if (mention.kind == Mention::Kind::kTest) files.insert(mention.file);
   }
   for (const std::string& file : files) {
-    const auto text = ReadAll(tree.tree + "/" + file, kMaxFile);
+    const auto text = ReadAll(tree.tree + "/" + file, kMaxTestFile);
     if (!text) continue;
     const std::map<std::string, Function> functions = FunctionsOf(*text);
     for (const auto& [name, function] : functions) {

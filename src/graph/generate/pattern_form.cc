@@ -56,9 +56,9 @@ struct Scalars {
   std::vector<std::string> values;
 };
 
-class Writer {
+class PatternWriter {
  public:
-  Writer(const Rule& rule, Needs& needs) : rule_(rule), needs_(needs) {}
+  PatternWriter(const Rule& rule, Needs& needs) : rule_(rule), needs_(needs) {}
 
   Result<std::string> Run(const std::vector<PatternPlaces>& places) {
     for (const PatternPlaces& place : places) {
@@ -469,7 +469,7 @@ std::vector<std::string> ReasonsForWalk(const Rule& rule, const TreeApi& api) {
 Result<std::string> PatternModule(const Rule& rule,
                                   const std::vector<PatternPlaces>& places,
                                   Needs& needs) {
-  return Writer(rule, needs).Run(places);
+  return PatternWriter(rule, needs).Run(places);
 }
 
 }  // namespace lamina::generate

@@ -53,9 +53,10 @@ std::string Other(const std::string& text) {
   return "other_word";
 }
 
-class Writer {
+class TestWriter {
  public:
-  explicit Writer(const TestInput& input) : input_(input), rule_(*input.rule) {}
+  explicit TestWriter(const TestInput& input)
+      : input_(input), rule_(*input.rule) {}
 
   TestText Run() {
     size_t places = 0;
@@ -454,6 +455,6 @@ std::string ValueText(std::string_view result) {
   return Bracketed(0, "(", items, ")", true);
 }
 
-TestText WriteTests(const TestInput& input) { return Writer(input).Run(); }
+TestText WriteTests(const TestInput& input) { return TestWriter(input).Run(); }
 
 }  // namespace lamina::generate

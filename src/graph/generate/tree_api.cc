@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kNone = std::string_view::npos;
+constexpr size_t kNoPlace = std::string_view::npos;
 constexpr size_t kMaxFile = size_t{8} << 20;
 
 size_t LineOf(std::string_view text, size_t at) {
@@ -27,9 +27,9 @@ size_t LineOf(std::string_view text, size_t at) {
              text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'));
 }
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view TrimmedLine(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == kNone) return {};
+  if (first == kNoPlace) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
@@ -41,15 +41,16 @@ std::string_view NameAt(std::string_view text) {
 
 // A line that begins with `head`, and its body: the deeper lines behind it.
 struct Block {
-  size_t at = kNone;
+  size_t at = kNoPlace;
   std::string_view body;
-  bool found() const { return at != kNone; }
+  bool found() const { return at != kNoPlace; }
 };
 Block BlockOf(std::string_view text, std::string_view head) {
-  for (size_t at = text.find(head); at != kNone; at = text.find(head, at + 1)) {
+  for (size_t at = text.find(head); at != kNoPlace;
+       at = text.find(head, at + 1)) {
     const size_t line = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
     const std::string_view before = text.substr(line, at - line);
-    if (before.find_first_not_of(' ') != kNone) continue;
+    if (before.find_first_not_of(' ') != kNoPlace) continue;
     if (IsWordCharacter(head.back()) && at + head.size() < text.size() &&
         IsWordCharacter(text[at + head.size()]))
       continue;
@@ -60,7 +61,7 @@ Block BlockOf(std::string_view text, std::string_view head) {
       const size_t next = std::min(text.find('\n', end + 1), text.size());
       const std::string_view row = text.substr(end + 1, next - end - 1);
       const size_t first = row.find_first_not_of(" \r");
-      if (first != kNone && first <= indent && row[first] != ')') break;
+      if (first != kNoPlace && first <= indent && row[first] != ')') break;
       end = next;
     }
     return {at, text.substr(at, end - at)};
@@ -72,7 +73,7 @@ Block BlockOf(std::string_view text, std::string_view head) {
 std::vector<std::string> ParametersOf(std::string_view text) {
   std::vector<std::string> out;
   const size_t open = text.find('(');
-  if (open == kNone) return out;
+  if (open == kNoPlace) return out;
   size_t depth = 0;
   size_t begin = open + 1;
   for (size_t i = open; i < text.size(); ++i) {
@@ -86,7 +87,7 @@ std::vector<std::string> ParametersOf(std::string_view text) {
     const bool closes = c == ')' || c == ']' || c == '}';
     if ((c == ',' && depth == 1) || (closes && depth == 1)) {
       const std::string_view name =
-          NameAt(Trimmed(text.substr(begin, i - begin)));
+          NameAt(TrimmedLine(text.substr(begin, i - begin)));
       if (!name.empty()) out.emplace_back(name);
       begin = i + 1;
     }
@@ -199,8 +200,8 @@ class ApiReader {
     if (!stages.found()) return Fail(Unknown("stages", "no class Stages"));
     for (const auto& [name, rest] : FieldsOf(stages.body)) {
       const size_t open = rest.find('"');
-      const size_t close = open == kNone ? open : rest.find('"', open + 1);
-      if (close != kNone && rest.starts_with(" = "))
+      const size_t close = open == kNoPlace ? open : rest.find('"', open + 1);
+      if (close != kNoPlace && rest.starts_with(" = "))
         out_.stages.push_back(rest.substr(open + 1, close - open - 1));
     }
     if (out_.stages.empty()) return Fail(Unknown("stages", "none found"));
@@ -242,7 +243,8 @@ class ApiReader {
     for (const std::string_view line : SplitLines(text)) {
       if (!line.starts_with('#')) break;
       const size_t at = line.find("20");
-      if (Contains(line, "opyright") && at != kNone && at + 4 <= line.size()) {
+      if (Contains(line, "opyright") && at != kNoPlace &&
+          at + 4 <= line.size()) {
         for (size_t i = at; i + 4 <= line.size(); ++i) {
           if (line.substr(i, 2) != "20") continue;
           int found = 0;
@@ -285,10 +287,11 @@ class ApiReader {
       }
       for (const std::string_view symbol : symbols) {
         const size_t at = text->find(symbol);
-        if (at == kNone) continue;
+        if (at == kNoPlace) continue;
         const size_t from = text->rfind("from ", at);
-        const size_t word = from == kNone ? kNone : text->find(" import", from);
-        if (word == kNone || word > at) continue;
+        const size_t word =
+            from == kNoPlace ? kNoPlace : text->find(" import", from);
+        if (word == kNoPlace || word > at) continue;
         const std::string module = text->substr(from + 5, word - from - 5);
         if (module.starts_with("...") && !Contains(module, "\n"))
           ++votes[symbol][module];
@@ -345,18 +348,18 @@ class ApiReader {
 std::optional<std::vector<std::string>> MutatedNames(std::string_view text) {
   std::vector<std::string> out;
   const size_t at = text.find("mutates_args");
-  if (at == kNone) return out;
+  if (at == kNoPlace) return out;
   const size_t open = text.find_first_of("([{\"'", at);
-  if (open == kNone) return std::nullopt;
+  if (open == kNoPlace) return std::nullopt;
   if (text[open] == '"' || text[open] == '\'') return std::nullopt;
   const size_t close = text.find_first_of(")]}", open);
-  if (close == kNone) return std::nullopt;
+  if (close == kNoPlace) return std::nullopt;
   std::string_view inside = text.substr(open + 1, close - open - 1);
   while (true) {
     const size_t quote = inside.find_first_of("\"'");
-    if (quote == kNone) return out;
+    if (quote == kNoPlace) return out;
     const size_t end = inside.find(inside[quote], quote + 1);
-    if (end == kNone) return std::nullopt;
+    if (end == kNoPlace) return std::nullopt;
     out.emplace_back(inside.substr(quote + 1, end - quote - 1));
     inside.remove_prefix(end + 1);
   }
@@ -411,7 +414,7 @@ std::optional<std::vector<size_t>> MutatedOperands(
     const auto names = MutatedNames(head);
     if (!names || names->empty())
       return names ? std::optional(std::vector<size_t>()) : std::nullopt;
-    if (def == kNone) return std::nullopt;
+    if (def == kNoPlace) return std::nullopt;
     return Positions(*names, ParametersOf(std::string_view(*text).substr(def)));
   }
   // A function around an op that writes.
@@ -421,7 +424,7 @@ std::optional<std::vector<size_t>> MutatedOperands(
   const std::vector<std::string> own = ParametersOf(body.body);
   std::vector<std::string> names;
   constexpr std::string_view kOps = "torch.ops.";
-  for (size_t use = body.body.find(kOps); use != kNone;
+  for (size_t use = body.body.find(kOps); use != kNoPlace;
        use = body.body.find(kOps, use + 1)) {
     const std::string_view rest = body.body.substr(use + kOps.size());
     const std::string_view space = NameAt(rest);
@@ -456,7 +459,7 @@ std::optional<std::string> WithConfigEntry(const TreeApi& api,
   bool inside = false;
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = lines[i];
-    const std::string_view text = Trimmed(line);
+    const std::string_view text = TrimmedLine(line);
     if (text.empty() || text.starts_with('#')) continue;
     const size_t indent = line.find_first_not_of(' ');
     if (indent == 0) inside = text.starts_with("transforms:");
@@ -469,8 +472,8 @@ std::optional<std::string> WithConfigEntry(const TreeApi& api,
     }
     if (indent > 2) key = i + 1;
     const size_t at = text.find("stage:");
-    if (at != kNone && (at == 0 || !IsWordCharacter(text[at - 1])))
-      fits = rank(NameAt(Trimmed(text.substr(at + 6)))) <= wanted;
+    if (at != kNoPlace && (at == 0 || !IsWordCharacter(text[at - 1])))
+      fits = rank(NameAt(TrimmedLine(text.substr(at + 6)))) <= wanted;
     if (fits) behind = key;
   }
   if (behind == 0) return std::nullopt;

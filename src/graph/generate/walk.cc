@@ -33,7 +33,7 @@ using Kind = graph::Term::Kind;
 // Python allows twenty nested blocks.
 constexpr size_t kMostLoops = 12;
 
-Error Cannot(const Rule& rule, std::string_view what) {
+Error CannotWalk(const Rule& rule, std::string_view what) {
   return UsageError(
       fmt::format("{}: {}", rule.name, what),
       "write the pass by hand, or a rule without it (⟨rules⟩ FILE)");
@@ -87,7 +87,7 @@ class Finder {
       LAMINA_TRY(Line(step.line));
     }
     if (loops_ > kMostLoops)
-      return Fail(Cannot(rule_, "too many orders of operands"));
+      return Fail(CannotWalk(rule_, "too many orders of operands"));
     Users();
     for (const Guard& guard : rule_.guards) LAMINA_TRY(AddGuard(guard));
     LAMINA_TRY(Dimensions());
@@ -124,7 +124,7 @@ class Finder {
     for (const std::string& target : line.targets) {
       const auto python = Target(target);
       if (!python)
-        return Fail(Cannot(rule_, "the built-in function " + target));
+        return Fail(CannotWalk(rule_, "the built-in function " + target));
       targets.push_back(*python);
       if (target.starts_with("fn.")) needs_.functions.insert(target.substr(3));
       needs_.uses_operator |= target.starts_with("builtin.");
@@ -180,7 +180,8 @@ class Finder {
         break;
       case Kind::kText: {
         const auto literal = Literal(term.text);
-        if (!literal) return Fail(Cannot(rule_, "the literal " + term.text));
+        if (!literal)
+          return Fail(CannotWalk(rule_, "the literal " + term.text));
         Unless(fmt::format("not _same({}, {})", text, *literal));
         break;
       }
@@ -248,7 +249,7 @@ class Finder {
     }
     const auto& items = call.items;
     const auto wrong = [&] {
-      return Fail(Cannot(rule_, "the guard '" + guard.id + "'"));
+      return Fail(CannotWalk(rule_, "the guard '" + guard.id + "'"));
     };
     code_.Line(depth_, "# " + guard.text);
     if (call.text == "rank") {
@@ -316,7 +317,7 @@ class Finder {
         if (term.kind != Kind::kCall || term.items.empty()) continue;
         if (term.text != "dim" && term.text != "dtype") continue;
         const auto name = Named(term.items[0]);
-        if (!name) return Fail(Cannot(rule_, "a size of a new value"));
+        if (!name) return Fail(CannotWalk(rule_, "a size of a new value"));
         Shown({*name});
         if (term.text == "dtype") continue;
         const int64_t dim = ParseInt(term.items[1].text).value_or(0);
@@ -392,9 +393,10 @@ class Replacer {
     const auto made = made_.find(term.text);
     if (made != made_.end()) return made->second;
     const uint32_t slot = pattern_.Find(term.text);
-    if (slot == kNoSlot) return Fail(Cannot(rule_, "%" + term.text));
+    if (slot == kNoSlot) return Fail(CannotWalk(rule_, "%" + term.text));
     if (pattern_.slots[slot].kind == Slot::Kind::kResult)
-      return Fail(Cannot(rule_, "a new line that reads the old %" + term.text));
+      return Fail(
+          CannotWalk(rule_, "a new line that reads the old %" + term.text));
     return fmt::format("v[{}]", Quoted(term.text));
   }
 
@@ -416,12 +418,13 @@ class Replacer {
         std::string value;
         if (SplitOption(term.text, head, name, value, tail)) {
           if (!head.empty() || !tail.empty() || name == "u")
-            return Fail(Cannot(rule_, "the literal " + term.text));
+            return Fail(CannotWalk(rule_, "the literal " + term.text));
           needs_.options[name] = Literal(value).value_or("None");
           return "self.config." + Identifier(name);
         }
         auto literal = Literal(term.text);
-        if (!literal) return Fail(Cannot(rule_, "the literal " + term.text));
+        if (!literal)
+          return Fail(CannotWalk(rule_, "the literal " + term.text));
         return std::move(*literal);
       }
       case Kind::kList:
@@ -437,7 +440,7 @@ class Replacer {
         break;
     }
     if (term.text == "weight")
-      return Fail(Cannot(rule_, "a new weight in the replacement"));
+      return Fail(CannotWalk(rule_, "a new weight in the replacement"));
     // A size of an old result is known without the result.
     const std::string value = AnyValue(term.items[0]);
     if (term.text == "dtype") return value + ".meta[\"val\"].dtype";
@@ -518,7 +521,7 @@ class Replacer {
       return {};
     }
     if (line.shared)
-      return Fail(Cannot(rule_, "a node that several places share (&)"));
+      return Fail(CannotWalk(rule_, "a node that several places share (&)"));
     LAMINA_ASSIGN(const std::string target,
                   AfterTarget(line.targets[0], needs_));
     std::vector<std::string> operands;

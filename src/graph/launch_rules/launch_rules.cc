@@ -11,7 +11,6 @@ namespace lamina::graph {
 
 using rules::DataFile;
 using rules::Members;
-using rules::Node;
 
 // Files in the order of the data set; rows of later files come first.
 class LaunchLoader {
@@ -28,8 +27,8 @@ class LaunchLoader {
     std::move(maybe.begin(), maybe.end(),
               std::back_inserter(out_->maybe_no_kernel_));
     std::vector<LaunchRule> rules;
-    if (const Node* list = root.Find("ops")) {
-      for (const Node& item : list->items) {
+    if (const rules::Node* list = root.Find("ops")) {
+      for (const rules::Node& item : list->items) {
         LAMINA_ASSIGN(LaunchRule rule, ReadRule(file, item));
         rules.push_back(std::move(rule));
       }
@@ -44,7 +43,7 @@ class LaunchLoader {
 
  private:
   static Result<std::shared_ptr<const RE2>> Compile(const DataFile& file,
-                                                    const Node& node) {
+                                                    const rules::Node& node) {
     RE2::Options options;
     options.set_log_errors(false);
     auto pattern = std::make_shared<const RE2>(node.text, options);
@@ -56,7 +55,7 @@ class LaunchLoader {
   }
 
   static Result<uint32_t> Count(const DataFile& file, const Members& members,
-                                const Node& item, std::string_view key) {
+                                const rules::Node& item, std::string_view key) {
     LAMINA_ASSIGN(const auto number, members.OptionalNumber(key));
     if (!number) return 1U;
     if (*number < 0 || *number > 1000)
@@ -64,22 +63,23 @@ class LaunchLoader {
     return static_cast<uint32_t>(*number);
   }
 
-  static Result<LaunchRule> ReadRule(const DataFile& file, const Node& item) {
+  static Result<LaunchRule> ReadRule(const DataFile& file,
+                                     const rules::Node& item) {
     static constexpr std::string_view kKeys[] = {"op", "kernels"};
     static constexpr std::string_view kStepKeys[] = {"match", "not", "min",
                                                      "max"};
     LAMINA_ASSIGN(const Members members, Members::Of(file, item, kKeys));
     LaunchRule rule;
     LAMINA_ASSIGN(rule.op, members.Text("op"));
-    const Node* list = members.Find("kernels");
+    const rules::Node* list = members.Find("kernels");
     if (list == nullptr || !list->IsList() || list->items.empty())
       return Fail(members.ErrorAt("expected a list `kernels`"));
-    for (const Node& one : list->items) {
+    for (const rules::Node& one : list->items) {
       LAMINA_ASSIGN(const Members step, Members::Of(file, one, kStepKeys));
       LaunchStep out;
       LAMINA_TRY(step.Text("match").map([](auto&&) {}));
       LAMINA_ASSIGN(out.match, Compile(file, *step.Find("match")));
-      if (const Node* except = step.Find("not")) {
+      if (const rules::Node* except = step.Find("not")) {
         LAMINA_ASSIGN(out.except, Compile(file, *except));
       }
       LAMINA_ASSIGN(out.min, Count(file, step, one, "min"));
@@ -91,11 +91,11 @@ class LaunchLoader {
   }
 
   Status ReadShortNames(const DataFile& file, const Members& root) {
-    const Node* list = root.Find("short_names");
+    const rules::Node* list = root.Find("short_names");
     if (list == nullptr) return {};
     static constexpr std::string_view kKeys[] = {"match", "short"};
     std::vector<LaunchTable::ShortRule> rules;
-    for (const Node& item : list->items) {
+    for (const rules::Node& item : list->items) {
       LAMINA_ASSIGN(const Members members, Members::Of(file, item, kKeys));
       LaunchTable::ShortRule rule;
       LAMINA_TRY(members.Text("match").map([](auto&&) {}));

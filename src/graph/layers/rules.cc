@@ -6,7 +6,6 @@ namespace {
 
 using rules::DataFile;
 using rules::Members;
-using rules::Node;
 
 // Rules of all files: those of a later file are tried first, so that a user's
 // rows win.
@@ -19,7 +18,7 @@ class Loader {
     for (const Entry& entry : Tables()) keys.push_back(entry.key);
     LAMINA_TRY(Members::Of(file, file.root, keys).map([](auto&&) {}));
     for (const auto& [key, value, list] : Tables()) {
-      const Node* node = file.root.Find(key);
+      const rules::Node* node = file.root.Find(key);
       if (node == nullptr) continue;
       LAMINA_ASSIGN(auto read, rules::ReadPatternRules(file, *node, value));
       list->insert(list->begin(), std::make_move_iterator(read.begin()),
@@ -78,11 +77,11 @@ class Loader {
 
   static Status Words(const DataFile& file, std::string_view key,
                       std::vector<std::string>& out) {
-    const Node* const list = file.root.Find(key);
+    const rules::Node* const list = file.root.Find(key);
     if (list == nullptr) return {};
     if (!list->IsList())
       return Fail(file.ErrorAt(*list, "expected a list of words"));
-    for (const Node& item : list->items) {
+    for (const rules::Node& item : list->items) {
       if (item.text.empty()) return Fail(file.ErrorAt(item, "expected a word"));
       out.push_back(item.text);
     }
@@ -90,8 +89,8 @@ class Loader {
   }
 
   Status Clusters(const DataFile& file) {
-    if (const Node* list = file.root.Find("clusters")) {
-      for (const Node& item : list->items) {
+    if (const rules::Node* list = file.root.Find("clusters")) {
+      for (const rules::Node& item : list->items) {
         static constexpr std::string_view kKeys[] = {"id", "title", "groups"};
         LAMINA_ASSIGN(const Members members, Members::Of(file, item, kKeys));
         ClusterRule rule;
@@ -101,8 +100,8 @@ class Loader {
         out_->clusters.push_back(std::move(rule));
       }
     }
-    if (const Node* list = file.root.Find("sub_clusters")) {
-      for (const Node& item : list->items) {
+    if (const rules::Node* list = file.root.Find("sub_clusters")) {
+      for (const rules::Node& item : list->items) {
         static constexpr std::string_view kKeys[] = {"id", "title"};
         LAMINA_ASSIGN(const Members members, Members::Of(file, item, kKeys));
         LAMINA_ASSIGN(std::string id, members.Text("id"));
@@ -114,7 +113,7 @@ class Loader {
   }
 
   Status WeightLabels(const DataFile& file) {
-    const Node* map = file.root.Find("weight_labels");
+    const rules::Node* map = file.root.Find("weight_labels");
     if (map == nullptr) return {};
     if (!map->IsMap())
       return Fail(file.ErrorAt(*map, "expected labels by name of weight"));
@@ -129,7 +128,7 @@ class Loader {
   }
 
   Status Colours(const DataFile& file) {
-    const Node* map = file.root.Find("colours");
+    const rules::Node* map = file.root.Find("colours");
     if (map == nullptr) return {};
     if (!map->IsMap())
       return Fail(file.ErrorAt(*map, "expected colours by group"));

@@ -264,17 +264,17 @@ struct BoundaryRow {
   std::string from_layer, to_layer;
 };
 
-struct NodeRow {
+struct LayerNodeRow {
   uint32_t line;
   std::string_view node, op;
   std::string layer;
   std::string_view group, sub_group;
 };
 
-class Writer {
+class TablesWriter {
  public:
-  Writer(const Graph& graph, const Layers& layers,
-         const std::vector<Group>& groups, const Kinds& kinds)
+  TablesWriter(const Graph& graph, const Layers& layers,
+               const std::vector<Group>& groups, const Kinds& kinds)
       : graph_(graph), layers_(layers), groups_(groups), kinds_(kinds) {}
 
   ResultSet Run() {
@@ -412,20 +412,20 @@ class Writer {
   }
 
   Table NodeTable() const {
-    const RowColumns<NodeRow> columns{
+    const RowColumns<LayerNodeRow> columns{
         "layer_nodes",
         "Every op and where it belongs.",
-        {{"line", ColumnType::kInt, "Line in the file.", &NodeRow::line},
-         {"node", ColumnType::kText, "Name.", &NodeRow::node},
-         {"op", ColumnType::kText, "Normalised target.", &NodeRow::op},
+        {{"line", ColumnType::kInt, "Line in the file.", &LayerNodeRow::line},
+         {"node", ColumnType::kText, "Name.", &LayerNodeRow::node},
+         {"op", ColumnType::kText, "Normalised target.", &LayerNodeRow::op},
          {"layer", ColumnType::kText,
           "Layer (STACK:N outside of the main stack), shared or "
           "epilogue.",
-          &NodeRow::layer},
+          &LayerNodeRow::layer},
          {"group", ColumnType::kText, "Group; empty outside layers.",
-          &NodeRow::group},
+          &LayerNodeRow::group},
          {"sub_group", ColumnType::kText, "Part of the group.",
-          &NodeRow::sub_group}}};
+          &LayerNodeRow::sub_group}}};
     Table table(columns.schema());
     for (const NodeId id : graph_.nodes()) {
       if (graph_[id].kind != NodeKind::kOp) continue;
@@ -487,7 +487,7 @@ class Writer {
 
 ResultSet LayerTables(const Graph& graph, const Layers& layers,
                       const std::vector<Group>& groups, const Kinds& kinds) {
-  return Writer(graph, layers, groups, kinds).Run();
+  return TablesWriter(graph, layers, groups, kinds).Run();
 }
 
 }  // namespace lamina::graph

@@ -13,19 +13,18 @@ namespace {
 constexpr size_t kMaxConfig = size_t{16} << 20;
 
 using rules::DataFile;
-using rules::Node;
 
 class ConfigReader {
  public:
   explicit ConfigReader(PipelineConfig& out) : out_(out) {}
 
   Status Read(const DataFile& file, bool base) {
-    const Node* list = file.root.Find("transforms");
+    const rules::Node* list = file.root.Find("transforms");
     // Registry files of models hold other keys besides.
     if (list == nullptr && !base) return {};
     if (list == nullptr)
       return Fail(file.ErrorAt(file.root, "expected the key 'transforms'"));
-    if (list->kind == Node::Kind::kNull) return {};
+    if (list->kind == rules::Node::Kind::kNull) return {};
     if (!list->IsMap())
       return Fail(file.ErrorAt(*list, "expected transforms by name"));
     for (size_t i = 0; i < list->keys.size(); ++i)
@@ -34,8 +33,8 @@ class ConfigReader {
   }
 
  private:
-  Status ReadTransform(const DataFile& file, const Node& key, const Node& node,
-                       bool base) {
+  Status ReadTransform(const DataFile& file, const rules::Node& key,
+                       const rules::Node& node, bool base) {
     if (!node.IsMap()) {
       return Fail(file.ErrorAt(node, "expected fields of the transform '" +
                                          EscapeTerminal(key.text) + "'"));
@@ -62,7 +61,7 @@ class ConfigReader {
   }
 
   static Status ReadField(const DataFile& file, TransformConfig& transform,
-                          const Node& key, const Node& value) {
+                          const rules::Node& key, const rules::Node& value) {
     struct Flag {
       std::string_view name;
       bool TransformConfig::*member;

@@ -17,7 +17,7 @@ using protobuf::Walker;
 namespace {
 
 // Tuples in tuples; deeper ones are no program.
-constexpr int kMaxDepth = 16;
+constexpr int kMaxMetadataDepth = 16;
 
 void AddIntegers(const Field& field, std::vector<int64_t>& out) {
   ForEachVarint(field, [&](uint64_t value) {
@@ -32,7 +32,7 @@ HloShape ParseShape(std::string_view bytes, int depth = 0) {
       shape.type = static_cast<uint32_t>(walk->value);
     } else if (walk->number == 3) {
       AddIntegers(walk.field(), shape.dims);
-    } else if (walk->number == 4 && depth < kMaxDepth) {
+    } else if (walk->number == 4 && depth < kMaxMetadataDepth) {
       shape.parts.push_back(ParseShape(walk->bytes, depth + 1));
     }
   }

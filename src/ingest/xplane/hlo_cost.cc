@@ -12,7 +12,7 @@ namespace lamina::ingest::xplane {
 namespace {
 
 // Fusions in fusions; deeper ones are no program.
-constexpr int kMaxDepth = 32;
+constexpr int kMaxCallDepth = 32;
 
 const HloShape& FirstPart(const HloShape& shape) {
   return shape.type == HloShape::kTuple && !shape.parts.empty() ? shape.parts[0]
@@ -232,7 +232,7 @@ class Counter {
 
  private:
   void Fusion(const HloInstruction& fusion, int depth, HloCost& cost) {
-    if (depth >= kMaxDepth) return;
+    if (depth >= kMaxCallDepth) return;
     for (const int64_t id : fusion.calls) {
       const HloComputation* computation = module_.Computation(id);
       if (computation == nullptr) continue;

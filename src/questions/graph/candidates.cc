@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kShownCandidates = 20;
 
-struct Options {
+struct GraphCandidatesOptions {
   std::string input;
   std::string section;
   graph::ParseOptions parse;
@@ -37,7 +37,8 @@ struct Options {
 };
 
 // "s72=1".
-Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
+Result<graph::Bindings> ParsePositiveBindings(
+    const std::vector<std::string>& texts) {
   graph::Bindings out;
   for (const std::string& text : texts) {
     const size_t at = text.find('=');
@@ -54,8 +55,8 @@ Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
 }
 
 // The log of --log, or the one beside the dump.
-Result<std::optional<graph::TransformLog>> FindLog(const Options& options,
-                                                   const std::string& dump) {
+Result<std::optional<graph::TransformLog>> FindLog(
+    const GraphCandidatesOptions& options, const std::string& dump) {
   namespace fs = std::filesystem;
   std::string path = options.log;
   if (path.empty()) {
@@ -68,11 +69,10 @@ Result<std::optional<graph::TransformLog>> FindLog(const Options& options,
   return log;
 }
 
-Result<graph_kernels::KernelMap> MapKernels(const Options& options,
-                                            const RuleInput& rules,
-                                            const GraphInput& input,
-                                            const graph::LaunchTable& launches,
-                                            const trace::Trace& trace) {
+Result<graph_kernels::KernelMap> MapKernels(
+    const GraphCandidatesOptions& options, const RuleInput& rules,
+    const GraphInput& input, const graph::LaunchTable& launches,
+    const trace::Trace& trace) {
   const graph::Graph& graph = *input.graph;
   const graph::Layers layers = graph::FindLayers(graph, *rules.groups);
   const auto groups = graph::GroupNodes(graph, layers, *rules.groups);
@@ -102,7 +102,8 @@ fusion::Measured MeasureNodes(const graph::Graph& graph,
   return out;
 }
 
-Result<Answer> RunCandidates(const Options& options, Asker& asker) {
+Result<Answer> RunCandidates(const GraphCandidatesOptions& options,
+                             Asker& asker) {
   LAMINA_ASSIGN(RuleInput rules, OpenRules(asker));
   for (const std::string& name : options.without) {
     if (rules.set.Find(name) == nullptr) return Fail(UnknownRule(rules, name));
@@ -111,7 +112,7 @@ Result<Answer> RunCandidates(const Options& options, Asker& asker) {
   }
   LAMINA_ASSIGN(const auto ops, fusion::OpTable::Load(rules.data));
   fusion::CandidateOptions find;
-  LAMINA_ASSIGN(find.bindings, ParseBindings(options.bind));
+  LAMINA_ASSIGN(find.bindings, ParsePositiveBindings(options.bind));
   std::optional<fusion::SourceIndex> tree;
   if (!options.tree.empty()) {
     const ScopedStage stage(&asker.times, "scan");
@@ -203,7 +204,7 @@ Result<Answer> RunCandidates(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphCandidates(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphCandidatesOptions>();
   args.Add("dump", options->input, "Dump file, or a folder (its last dump)")
       .Required();
   args.Add("--section", options->section,

@@ -15,7 +15,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphCensusOptions {
   std::string input;
   std::vector<std::string> rules;
   std::string log;
@@ -100,7 +100,8 @@ Table Found(const Table& table) {
 }
 
 // The log of --log, or transform.log in the folder of the dumps.
-Result<std::optional<graph::TransformLog>> FindLog(const Options& options) {
+Result<std::optional<graph::TransformLog>> FindLog(
+    const GraphCensusOptions& options) {
   namespace fs = std::filesystem;
   std::string path = options.log;
   if (path.empty()) {
@@ -114,7 +115,7 @@ Result<std::optional<graph::TransformLog>> FindLog(const Options& options) {
   return log;
 }
 
-Result<Answer> RunCensus(const Options& options, Asker& asker) {
+Result<Answer> RunCensus(const GraphCensusOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const RuleInput rules, OpenRules(asker));
   for (const std::string& name : options.rules) {
     if (rules.set.Find(name) == nullptr) return Fail(UnknownRule(rules, name));
@@ -203,7 +204,7 @@ Result<Answer> RunCensus(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphCensus(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphCensusOptions>();
   args.Add("dump", options->input, "Dump file or folder of dumps").Required();
   args.Add("--rule", options->rules, "Only these rules");
   args.Add("--section", options->section, "Only this GraphModule");

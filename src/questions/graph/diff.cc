@@ -9,14 +9,14 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphDiffOptions {
   std::string a;
   std::string b;
   std::string section;
   graph::ParseOptions parse;
 };
 
-Result<Answer> RunDiff(const Options& options, Asker& asker) {
+Result<Answer> RunDiff(const GraphDiffOptions& options, Asker& asker) {
   graph::ParseOptions parse = options.parse;
   parse.ops = std::make_shared<StringPool>();
   LAMINA_ASSIGN(const GraphInput a,
@@ -34,7 +34,7 @@ Result<Answer> RunDiff(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphDiff(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphDiffOptions>();
   args.Add("a", options->a, "Dump file, or a folder: its last dump").Required();
   args.Add("b", options->b, "The other one").Required();
   args.Add("--section", options->section,

@@ -10,7 +10,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphKernelsOptions {
   std::string trace;
   std::string dump;
   std::string section;
@@ -20,7 +20,7 @@ struct Options {
   bool all = false;
 };
 
-Result<Answer> RunKernels(const Options& options, Asker& asker) {
+Result<Answer> RunKernels(const GraphKernelsOptions& options, Asker& asker) {
   const rules::DataSet data(asker.rules_dir);
   LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(data));
   LAMINA_ASSIGN(const auto session, asker.OpenTrace(options.trace));
@@ -87,7 +87,7 @@ Result<Answer> RunKernels(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphKernels(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphKernelsOptions>();
   args.Add("trace", options->trace, "Trace with replays of a device graph")
       .Required();
   args.Add("--dump", options->dump,

@@ -24,7 +24,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphLayerOptions {
   std::string path;
   std::string section;
   graph::ParseOptions parse;
@@ -47,7 +47,7 @@ std::string WithoutJson(const std::string& file) {
 
 // The file of the layer itself when -o names one: a user who asks for a drawing
 // may name that.
-std::string NamedFile(const Options& options) {
+std::string NamedFile(const GraphLayerOptions& options) {
   for (const std::string& format : options.render) {
     const std::string ending = "." + format;
     if (options.output.ends_with(ending)) {
@@ -146,8 +146,8 @@ std::string DefaultStem(const std::string& dump, const Asker& asker) {
 }
 
 // The dumps of the folder around the chosen one, or that one alone.
-Result<std::vector<graph::DumpFile>> FilesOfPage(const Options& options,
-                                                 const GraphInput& input) {
+Result<std::vector<graph::DumpFile>> FilesOfPage(
+    const GraphLayerOptions& options, const GraphInput& input) {
   std::error_code error;
   if (std::filesystem::is_directory(options.path, error))
     return graph::ListDumps(options.path);
@@ -158,7 +158,7 @@ Result<std::vector<graph::DumpFile>> FilesOfPage(const Options& options,
 
 // All layers of the dump, and of a folder those of its other dumps too, as a
 // page that opens at one layer: the program of the page places the boxes.
-Status WriteLayerPage(const Options& options, const GraphInput& input,
+Status WriteLayerPage(const GraphLayerOptions& options, const GraphInput& input,
                       const std::string& layer, const std::string& stem,
                       const graph::GroupRules& rules,
                       const graph::LaunchTable& launches,
@@ -213,7 +213,7 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
 
 // DOT always, then what Graphviz makes of it. Without Graphviz the DOT file and
 // a message are all.
-Status Draw(graph::LayerGraph layer, const Options& options,
+Status Draw(graph::LayerGraph layer, const GraphLayerOptions& options,
             const std::string& stem, const graph::GroupRules& rules,
             const graph::LaunchTable& launches, const Asker& asker) {
   // Among kernels views are in the way; nodes with time stay.
@@ -273,7 +273,7 @@ struct Cut {
   }
 };
 
-Status FindKernels(const Options& options, Asker& asker, Cut& cut) {
+Status FindKernels(const GraphLayerOptions& options, Asker& asker, Cut& cut) {
   LAMINA_ASSIGN(cut.session, asker.OpenTrace(options.trace));
   const ScopedStage stage(&asker.times, "kernels");
   LAMINA_ASSIGN(cut.kernels, graph_kernels::MapKernels(
@@ -294,7 +294,7 @@ Status FindKernels(const Options& options, Asker& asker, Cut& cut) {
 }
 
 // The files of the layers, beside each other.
-Status WriteLayers(const Cut& cut, const Options& options,
+Status WriteLayers(const Cut& cut, const GraphLayerOptions& options,
                    const PageRequest& request, const Asker& asker) {
   const GraphInput& input = cut.input;
   if (cut.kernels) {
@@ -351,7 +351,7 @@ Status WriteLayers(const Cut& cut, const Options& options,
   return {};
 }
 
-Result<Answer> RunLayer(const Options& options, Asker& asker) {
+Result<Answer> RunLayer(const GraphLayerOptions& options, Asker& asker) {
   LAMINA_TRY(KeepInputs("⟨output⟩", NamedFile(options),
                         {options.path, options.trace}));
   const auto cut = std::make_shared<Cut>();
@@ -396,7 +396,7 @@ Result<Answer> RunLayer(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphLayer(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphLayerOptions>();
   args.Add("dump", options->path,
            "Dump file, or a folder of dumps: the last one")
       .Required();

@@ -8,14 +8,14 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphLayersOptions {
   std::string path;
   std::string section;
   graph::ParseOptions parse;
   bool all = false;
 };
 
-Result<Answer> RunLayers(const Options& options, Asker& asker) {
+Result<Answer> RunGraphLayers(const GraphLayersOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const auto rules,
                 graph::GroupRules::Load(rules::DataSet(asker.rules_dir)));
   LAMINA_ASSIGN(const GraphInput input,
@@ -44,14 +44,14 @@ Result<Answer> RunLayers(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphLayers(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphLayersOptions>();
   args.Add("dump", options->path,
            "Dump file, or a folder of dumps: the last one")
       .Required();
   args.Add("--section", options->section, "GraphModule (default: the largest)");
   AddDialectOption(args, options->parse.dialect);
   args.Flag("--all", options->all, "Also a row per layer, boundary and op");
-  return [options, &asker] { return RunLayers(*options, asker); };
+  return [options, &asker] { return RunGraphLayers(*options, asker); };
 }
 
 }  // namespace lamina::questions

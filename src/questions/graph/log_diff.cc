@@ -11,7 +11,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphLogDiffOptions {
   std::string a;
   std::string b;
   std::vector<std::string> dumps;
@@ -50,7 +50,7 @@ Result<std::vector<fusion::FileCensus>> CountRun(const std::string& folder,
   return out;
 }
 
-Result<Answer> RunLogDiff(const Options& options, Asker& asker) {
+Result<Answer> RunLogDiff(const GraphLogDiffOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const graph::TransformLog a,
                 graph::ReadTransformLog(options.a));
   LAMINA_ASSIGN(const graph::TransformLog b,
@@ -97,7 +97,7 @@ Result<Answer> RunLogDiff(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphLogDiff(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphLogDiffOptions>();
   args.Add("log_a", options->a, "Log of the run to compare with").Required();
   args.Add("log_b", options->b, "Log of the new run").Required();
   args.Add("--max-drop", options->max_drop,

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct GraphPassOptions {
   std::string name;
   std::string dump;
   std::string section;
@@ -52,7 +52,7 @@ std::vector<std::vector<graph::NodeId>> PlacesOf(
   return out;
 }
 
-Result<graph::Rule> RuleOfCandidate(const Options& options,
+Result<graph::Rule> RuleOfCandidate(const GraphPassOptions& options,
                                     const RuleInput& rules,
                                     const GraphInput& input) {
   LAMINA_ASSIGN(const auto ops, fusion::OpTable::Load(rules.data));
@@ -82,7 +82,7 @@ Result<graph::Rule> RuleOfCandidate(const Options& options,
                    : "did you mean '" + std::string(near) + "'?"));
 }
 
-Result<Answer> RunPass(const Options& options, Asker& asker) {
+Result<Answer> RunPass(const GraphPassOptions& options, Asker& asker) {
   const std::string& folder = asker.output;
   if (folder == "-" || folder.empty())
     return Fail(UsageError("no folder to write to", "⟨output⟩ OUT names one"));
@@ -181,7 +181,7 @@ Result<Answer> RunPass(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphPass(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphPassOptions>();
   args.Add("name", options->name,
            "Rule, or a candidate as ⟨graph_candidates()⟩ names it")
       .Required();

@@ -9,7 +9,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphPipelineOptions {
   std::string folder;
   std::string section;
   graph::ParseOptions parse;
@@ -17,7 +17,7 @@ struct Options {
   bool ops = false;
 };
 
-Result<Answer> RunPipeline(const Options& options, Asker& asker) {
+Result<Answer> RunPipeline(const GraphPipelineOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const std::vector<graph::DumpFile> files,
                 graph::ListDumps(options.folder));
   graph::Pipeline pipeline;
@@ -36,7 +36,7 @@ Result<Answer> RunPipeline(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphPipeline(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphPipelineOptions>();
   args.Add("folder", options->folder, "Folder of dumps").Required();
   args.Add("--section", options->section,
            "GraphModule to follow (default: the largest)");

@@ -14,7 +14,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphPrintOptions {
   std::string path;
   std::string section;
   graph::ParseOptions parse;
@@ -85,7 +85,7 @@ Answer Check(const graph::Dump& dump) {
   return answer;
 }
 
-Result<Answer> RunPrint(const Options& options, Asker& asker) {
+Result<Answer> RunPrint(const GraphPrintOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
   LAMINA_ASSIGN(const std::string path, PickDump(options.path, asker));
   LAMINA_ASSIGN(const graph::Dump dump,
@@ -139,7 +139,7 @@ Result<Answer> RunPrint(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphPrint(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphPrintOptions>();
   args.Add("dump", options->path,
            "Dump file, or a folder of dumps: the last one")
       .Required();

@@ -11,7 +11,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphReviewOptions {
   std::string before;
   std::string after;
   std::vector<std::string> logs;
@@ -38,7 +38,7 @@ Result<fusion::Run> OpenRun(const std::string& folder, const std::string& log) {
   return run;
 }
 
-Result<Answer> RunReview(const Options& options, Asker& asker) {
+Result<Answer> RunReview(const GraphReviewOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const RuleInput rules, OpenRules(asker));
   fusion::ReviewInput input;
   input.rule = rules.set.Find(options.rule);
@@ -76,7 +76,7 @@ Result<Answer> RunReview(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphReview(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphReviewOptions>();
   args.Add("before", options->before, "Dumps of the run before").Required();
   args.Add("after", options->after, "Dumps of the run after").Required();
   args.Add("--rule", options->rule, "The fusion under review").Required();

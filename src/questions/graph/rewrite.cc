@@ -17,7 +17,7 @@
 namespace lamina::questions {
 namespace {
 
-struct Options {
+struct GraphRewriteOptions {
   std::string input;
   std::string config;
   std::vector<std::string> overlays;
@@ -53,7 +53,7 @@ std::string Word(const std::string& text) {
   return out + "'";
 }
 
-Result<Answer> RunRewrite(const Options& options, Asker& asker) {
+Result<Answer> RunRewrite(const GraphRewriteOptions& options, Asker& asker) {
   LAMINA_ASSIGN(const RuleInput rules, OpenRules(asker));
   LAMINA_ASSIGN(const auto ops, fusion::OpTable::Load(rules.data));
   LAMINA_ASSIGN(const graph::PipelineConfig config,
@@ -135,7 +135,7 @@ Result<Answer> RunRewrite(const Options& options, Asker& asker) {
 }  // namespace
 
 Body DescribeGraphRewrite(Description& args, Asker& asker) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphRewriteOptions>();
   args.Add("dump", options->input,
            "Dump to begin with, or a folder (its last dump)")
       .Required();

@@ -8,17 +8,18 @@
 namespace lamina::render {
 namespace {
 
-constexpr double kLeft = 110;
-constexpr double kTop = 78;
-constexpr double kAcross = 640;
+constexpr double kBarsLeft = 110;
+constexpr double kBarsTop = 78;
+constexpr double kBarsAcross = 640;
 constexpr double kRow = 24;
 
 }  // namespace
 
 std::string DrawBars(const BarChart& chart) {
-  const double bottom = kTop + kRow * static_cast<double>(chart.bars.size());
+  const double bottom =
+      kBarsTop + kRow * static_cast<double>(chart.bars.size());
   Sheet sheet(960, bottom + 48, chart.title, chart.footnote);
-  double x = kLeft;
+  double x = kBarsLeft;
   for (size_t k = 0; k < chart.kinds.size(); ++k) {
     sheet.Legend(x, 56, k, chart.kinds[k]);
     x += 40 + 7.0 * static_cast<double>(chart.kinds[k].size());
@@ -29,12 +30,12 @@ std::string DrawBars(const BarChart& chart) {
     for (const BarPart& part : bar.parts) sum += part.value;
     most = std::max(most, sum);
   }
-  double y = kTop;
+  double y = kBarsTop;
   for (const Bar& bar : chart.bars) {
-    sheet.Text(kLeft - 8, y + 15, bar.label, "end");
-    double at = kLeft;
+    sheet.Text(kBarsLeft - 8, y + 15, bar.label, "end");
+    double at = kBarsLeft;
     for (const BarPart& part : bar.parts) {
-      const double length = most > 0 ? kAcross * part.value / most : 0;
+      const double length = most > 0 ? kBarsAcross * part.value / most : 0;
       sheet.Put(
           "<rect class=\"c{}\" stroke=\"none\" x=\"{:.1f}\" y=\"{:.1f}\" "
           "width=\"{:.1f}\" height=\"{:g}\"><title>{}</title></rect>",

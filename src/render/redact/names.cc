@@ -52,8 +52,6 @@ constexpr string_view kOtherDomains =
 constexpr string_view kVersionKeys[] = {"version", "ver", "v", "release"};
 
 bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
-bool IsLetter(char c) { return LowerCase(c) >= 'a' && LowerCase(c) <= 'z'; }
-
 template <typename Is>
 size_t RunEnd(string_view text, size_t i, const Is& is) {
   while (i < text.size() && is(text[i])) ++i;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace lamina::render {
 namespace {
 
@@ -38,10 +40,6 @@ constexpr string_view kExtensions =
     "whl xml xz yaml yml zip zst ";
 
 bool IsSeparator(char c) { return c == '/' || c == '\\'; }
-bool IsLetter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 // Bytes that a path never ends before.
 bool IsPathByte(char c) {
   return IsWordByte(c) ||

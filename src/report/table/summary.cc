@@ -87,7 +87,7 @@ std::string FormatNotes(std::span<const Note> notes, int width, bool color) {
 
 namespace {
 
-constexpr int kBarCells = 40;
+constexpr int kTimelineBarCells = 40;
 constexpr size_t kTopRows = 8;
 
 // The columns of `table` that are named, in that order.
@@ -154,7 +154,8 @@ void AddTimeline(std::string& out, const lamina::Table& table,
       const double share = static_cast<double>(ns) / static_cast<double>(total);
       if (ns == 0 && part.type != "computation_time") continue;
       out += fmt::format("{:<18}  {:>8}  {:>5.1f} %  {}\n", part.title,
-                         HumanTime(ns), 100.0 * share, Bar(share, kBarCells));
+                         HumanTime(ns), 100.0 * share,
+                         Bar(share, kTimelineBarCells));
       while (out.ends_with(" \n")) out.erase(out.size() - 2, 1);
     }
   }
