@@ -2,7 +2,7 @@
 #include "compare/runs/units.h"
 
 #include <algorithm>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include "analysis/common/cost_view.h"
