@@ -11,8 +11,8 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
-#include <fmt/format.h>
 #include <cmath>
+#include <fmt/format.h>
 #include <map>
 #include <re2/re2.h>
 #include <set>
