@@ -18,10 +18,11 @@ void StageTimes::Add(std::string name, double seconds) {
   for (Stage& stage : stages_) {
     if (stage.name == name) {
       stage.seconds += seconds;
+      ++stage.times;
       return;
     }
   }
-  stages_.push_back({std::move(name), seconds});
+  stages_.push_back({std::move(name), seconds, 1});
 }
 
 std::vector<StageTimes::Stage> StageTimes::stages() const {

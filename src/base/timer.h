@@ -17,6 +17,7 @@ class StageTimes {
   struct Stage {
     std::string name;
     double seconds = 0;
+    int times = 0;  // how often it ran
   };
   void Add(std::string name, double seconds);
   std::vector<Stage> stages() const;

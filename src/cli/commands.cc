@@ -330,7 +330,9 @@ Status OfferNames(DescribedCommand& command) {
 
 void PrintTiming(const Common& common) {
   for (const StageTimes::Stage& stage : common.asker.times.stages()) {
-    std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(), stage.seconds);
+    std::fprintf(stderr, "%-12s %8.3f s", stage.name.c_str(), stage.seconds);
+    if (stage.times > 1) std::fprintf(stderr, ", %d times", stage.times);
+    std::fputc('\n', stderr);
   }
   for (const auto& [name, text] : common.asker.times.notes()) {
     std::fprintf(stderr, "%-12s %s\n", name.c_str(),

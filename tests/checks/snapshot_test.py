@@ -5,6 +5,7 @@ written change nothing."""
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import time
@@ -288,8 +289,32 @@ def check_command(checks, program):
                 done.returncode, b"No space left" in done.stderr), (3, True))
 
 
+def check_facts(checks):
+    """A report, its findings and its page find each fact out once, however many
+    ask for it (analysis/common/facts.h)."""
+    sources = pathlib.Path(__file__).parents[2] / "src"
+    facts = {name for header in sources.rglob("*.h") if header.name != "facts.h"
+             for name in re.findall(r'kFact = "([^"]+)"', header.read_text())}
+    checks.true(f"facts in the sources: {sorted(facts)}", len(facts) > 8)
+    made = set()
+    for trace in sorted(SAMPLES.glob("*.json.gz")) + [SAMPLES / "jax.xplane.pb"]:
+        if ".truth." in trace.name:
+            continue
+        for more in (["--full"], ["--format", "html"]):
+            r = subprocess.run([LAMINA, "report", trace, *more, "--timing",
+                                "--no-cache"], capture_output=True, text=True,
+                               timeout=600)
+            stages = dict(re.findall(r"^(.+?) +[\d.]+ s(?:, (\d+) times)?$",
+                                     r.stderr, re.M))
+            made |= facts & set(stages)
+            checks.equal(f"{trace.name} {more}: made more than once",
+                         [f for f in sorted(facts) if stages.get(f)], [])
+    checks.true(f"facts made: {sorted(made)}", len(made) > 6)
+
+
 def main():
     checks = Checks()
+    check_facts(checks)
     with temporary() as folder:
         program = Program(pathlib.Path(folder).resolve())
         check_command(checks, program)
