@@ -117,6 +117,7 @@ Result<std::unique_ptr<Session>> Session::Read(const std::string& path,
   ::malloc_trim(0);
   if (!options.range.empty())
     LAMINA_TRY(LimitToRange(session->trace_, options.range, options.threads));
+  AddEngineOps(session->trace_, *session->catalog_);
   AddMarkedModules(session->trace_, **markers);
   LAMINA_TRY(session->FindSteps(**markers));
   if (options.origins != nullptr) options.origins->Add(path, session->trace_);
@@ -177,6 +178,7 @@ Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
   LAMINA_ASSIGN(const auto markers, rules::MarkerTable::Load(session->data_));
   session->trace_ = std::move(trace);
   session->input_ = session->MakeInput();
+  AddEngineOps(session->trace_, *session->catalog_);
   AddMarkedModules(session->trace_, *markers);
   LAMINA_TRY(session->FindSteps(*markers));
   return session;

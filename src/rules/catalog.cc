@@ -87,7 +87,7 @@ Result<std::shared_ptr<const Catalog>> Catalog::Load(const DataSet& data) {
   LAMINA_TRY(catalog->LoadFamilies(data));
   LAMINA_TRY(catalog->LoadOps(data));
   LAMINA_TRY(catalog->LoadKernels(data));
-  static constexpr std::string_view kSteps[] = {"step", "other"};
+  static constexpr std::string_view kSteps[] = {"step", "engine", "other"};
   LAMINA_ASSIGN(catalog->steps_,
                 LoadMarks(data, "steps", "step_range", "marks", kSteps));
   static constexpr std::string_view kWaits[] = {"outside", "perhaps", "inside"};
