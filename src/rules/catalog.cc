@@ -90,7 +90,8 @@ Result<std::shared_ptr<const Catalog>> Catalog::Load(const DataSet& data) {
   static constexpr std::string_view kSteps[] = {"step", "engine", "other"};
   LAMINA_ASSIGN(catalog->steps_,
                 LoadMarks(data, "steps", "step_range", "marks", kSteps));
-  static constexpr std::string_view kWaits[] = {"outside", "perhaps", "inside"};
+  static constexpr std::string_view kWaits[] = {"outside", "perhaps", "inside",
+                                                "device"};
   LAMINA_ASSIGN(catalog->outside_,
                 LoadMarks(data, "waits", "outside_wait", "waits", kWaits));
   return std::shared_ptr<const Catalog>(std::move(catalog));

@@ -134,6 +134,7 @@ class Builder {
   }
 
   void Run() {
+    FindDeviceWaits();
     // What stands in one call is independent of each other.
     const int threads = context_.settings.threads;
     ParallelFor(threads, 2, [&](size_t i) {
@@ -223,6 +224,34 @@ class Builder {
       m_.devices_[m_.device(s)].work.push_back(s);
   }
 
+  // Names of frames and ranges that return when work of the device has ended
+  // (data/waits). Where the calls of a runtime are not recorded, as with XLA,
+  // they are all that is known of the wait.
+  void FindDeviceWaits() {
+    const rules::PatternTable& rules = context_.catalog.outside_table();
+    std::vector<bool> known(trace_.strings.size());
+    for (uint32_t i = 0; i < slices_; ++i) {
+      const Kind kind = trace_.slices.kind[i];
+      if (kind != Kind::kPython && kind != Kind::kAnnotation) continue;
+      const StringId name = trace_.slices.name[i];
+      if (known[name.value]) continue;
+      known[name.value] = true;
+      const int rule = rules.Find(trace_.Text(name));
+      if (rule == rules::PatternTable::kNone ||
+          rules.rule(rule).value != "device")
+        continue;
+      device_wait_.resize(known.size());
+      device_wait_[name.value] = true;
+    }
+  }
+
+  bool IsDeviceWait(SliceId s) const {
+    return !device_wait_.empty() && !IsHost(trace_.KindOf(s)) &&
+           device_wait_[trace_.slices.name[s.value].value] &&
+           (trace_.KindOf(s) == Kind::kPython ||
+            trace_.KindOf(s) == Kind::kAnnotation);
+  }
+
   // Host events of one track in a range of slices.
   struct OnTrack {
     uint32_t track = 0;
@@ -241,7 +270,9 @@ class Builder {
     uint32_t last = kNone;  // events of a thread follow each other
     size_t at = 0;
     for (size_t i = begin; i < end; ++i) {
-      if (!IsHost(trace_.slices.kind[i])) continue;
+      if (!IsHost(trace_.slices.kind[i]) &&
+          !IsDeviceWait(SliceId(static_cast<uint32_t>(i))))
+        continue;
       const uint32_t track = trace_.slices.track[i].value;
       if (track != last) {
         last = track;
@@ -259,11 +290,12 @@ class Builder {
     std::vector<std::vector<OnTrack>> ranges((slices_ + kGrain - 1) / kGrain);
     ParallelRanges(
         threads, slices_, kGrain, [&](size_t begin, size_t end, size_t range) {
-          ForHostEvents(begin, end, ranges[range],
-                        [&](OnTrack& own, SliceId s) {
-                          ++own.events;
-                          own.ops = own.ops || trace_.KindOf(s) == Kind::kOp;
-                        });
+          ForHostEvents(
+              begin, end, ranges[range], [&](OnTrack& own, SliceId s) {
+                ++own.events;
+                own.ops =
+                    own.ops || trace_.KindOf(s) == Kind::kOp || IsDeviceWait(s);
+              });
         });
     std::vector<uint32_t> thread_of(trace_.tracks.size(), kNone);
     thread_of_ = std::vector<uint32_t>(trace_.tracks.size(), kNone);
@@ -635,7 +667,9 @@ class Builder {
       const SliceId s(i);
       const auto sync = trace::SyncOf(trace_, s);
       if (!sync || trace_.Category(s) != "cuda_sync") continue;
-      if (trace_.Name(s) == "Stream Wait Event") {
+      // As Kineto and Nsight Systems call it.
+      if (trace_.Name(s) == "Stream Wait Event" ||
+          trace_.Name(s) == "Stream wait sync") {
         stream_waits_.push_back(*sync);
       } else if (sync->correlation != kNoInt) {
         call_syncs_[sync->correlation] = *sync;
@@ -733,6 +767,10 @@ class Builder {
       size_t pending = waiting_streams_.size();  // the first without work
       for (const SliceId s : m_.threads_[t].events) {
         if (trace_.KindOf(s) == Kind::kOp) continue;
+        if (IsDeviceWait(s)) {
+          candidates_.push_back({s, s, t, WaitHow::kEvent});
+          continue;
+        }
         if (!named_.empty()) {
           int64_t correlation = 0;
           if (Named(s, &correlation) && correlation > 0) {
@@ -895,22 +933,28 @@ class Builder {
     return it == call_syncs_.end() ? nullptr : &it->second;
   }
 
-  // The stream of a number in a record; kNone: it names none.
-  uint32_t StreamOf(int64_t number) const {
+  // The stream of a number in a record of a call, on its device where that is
+  // known; kNone: it names none, or several of the process.
+  uint32_t StreamOf(SliceId call, int64_t number, int64_t device) const {
     if (number < 0 || number >= int64_t{1} << 31) return kNone;
+    uint32_t found = kNone;
     for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
-      if (trace_.streams[i].stream == number) return i;
+      if (trace_.streams[i].stream != number || !Reaches(call, i)) continue;
+      if (trace_.streams[i].device == device) return i;
+      if (found != kNone) return kNone;
+      found = i;
     }
-    return kNone;
+    return found;
   }
 
   // Whether it is recorded which stream the call waited for.
   template <class Add>
   bool WaitForStream(SliceId s, int64_t begin, int64_t end, const Add& add) {
     const trace::SyncRecord* const row = RowOf(s);
-    uint32_t on = row == nullptr ? kNone : StreamOf(row->stream);
+    uint32_t on =
+        row == nullptr ? kNone : StreamOf(s, row->stream, row->device);
     const trace::ApiArgs* const api = trace_.Api(s);
-    if (on == kNone && api != nullptr) on = StreamOf(api->stream);
+    if (on == kNone && api != nullptr) on = StreamOf(s, api->stream, kNoInt);
     if (on == kNone && m_.orders_.size() == 1) on = 0;
     if (on != kNone) {
       add(m_.LatestBefore(on, begin));
@@ -941,7 +985,8 @@ class Builder {
     const SliceId s = candidate.slice;
     const trace::SyncRecord* const row =
         candidate.how == WaitHow::kPoll ? nullptr : RowOf(s);
-    const uint32_t on = row == nullptr ? kNone : StreamOf(row->source_stream);
+    const uint32_t on =
+        row == nullptr ? kNone : StreamOf(s, row->source_stream, row->device);
     SliceId latest;
     const auto better = [&](SliceId k) {
       if (k.valid() && (!latest.valid() || End(k) > End(latest))) latest = k;
@@ -966,7 +1011,11 @@ class Builder {
         [&](SliceId record) { return Start(record) < begin; });
     const auto first =
         behind - std::min<ptrdiff_t>(kMostRecords, behind - records_.begin());
-    ForStreams(s, [&](uint32_t i) {
+    // Frames and ranges know no records: by time alone.
+    const auto streams = [&](const auto& f) {
+      if (IsHost(trace_.KindOf(s))) ForStreams(s, f);
+    };
+    streams([&](uint32_t i) {
       // Later records have later ends before them.
       const auto at = std::partition_point(first, behind, [&](SliceId record) {
         const SliceId k = m_.LatestBefore(i, Start(record));
@@ -988,7 +1037,7 @@ class Builder {
     if (latest.valid()) {
       add(latest);
     } else if (behind != records_.begin()) {
-      ForStreams(s, [&](uint32_t i) {
+      streams([&](uint32_t i) {
         add(m_.LatestBefore(i, Start(*std::prev(behind))), kLow);
       });
     }
@@ -1246,6 +1295,7 @@ class Builder {
   std::vector<uint32_t> process_of_;  // by track; kNone: it has no threads
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> api_of_;
   uint32_t last_api_ = 0;
+  std::vector<bool> device_wait_;  // by name; empty: there are none
   std::vector<trace::SyncRecord> stream_waits_;
   absl::flat_hash_map<int64_t, trace::SyncRecord> call_syncs_;
   // Calls that those records name, by correlation.

@@ -39,6 +39,9 @@ constexpr uint8_t kHighDelay = host::kHigh | host::kDelay;
 // stopped at most this long before.
 constexpr int64_t kAsleepNs = 20000;
 constexpr int64_t kHandoffNs = 100000;
+// Behind a wait that a frame or range stands for nothing is recorded of the
+// host: a launch of another thread may follow so much later.
+constexpr int64_t kAfterWaitNs = 10'000'000;
 // What a call takes for itself that waits: without samples, of a copy, of a
 // query that is repeated.
 constexpr int64_t kOwnNs = 1500, kOwnCopyNs = 3000, kOwnPollNs = 1000;
@@ -689,6 +692,14 @@ class GraphBuilder {
     if (clamped > 0) g_.counts_["host_bleed_clamped"] = clamped;
   }
 
+  // Whether the last event before a node is a frame or range, which stands for
+  // a wait of the device.
+  bool EndsFrame(uint32_t node) const {
+    const SliceId s = g_.owner_[node];
+    return g_.chain_[node] == EdgeKind::kCall && s.valid() &&
+           !trace::IsApiCall(trace_.KindOf(s));
+  }
+
   // A thread that resumes after others went idle was woken by the last of
   // them.
   void Batons() {
@@ -764,13 +775,17 @@ class GraphBuilder {
       const int64_t mine = was_idle ? idle[thread].time : 0;
       leave(thread);
       const uint32_t last = idle[ring].before;
+      const int64_t later_by = last == ring ? 0 : top.start - idle[last].time;
       if (last != ring && (!was_idle || idle[last].time > mine) &&
-          top.start - idle[last].time <= kHandoffNs) {
+          (later_by <= kHandoffNs ||
+           (later_by <= kAfterWaitNs && EndsFrame(idle[last].node)))) {
         const bool gap = g_.chain_[top.node] == EdgeKind::kHostGap;
         if (!gap || g_.times_[top.node] - g_.times_[top.node - 1] > kAsleepNs) {
           if (gap) g_.chain_[top.node] = EdgeKind::kAsleep;
-          Add(idle[last].node, top.node, top.start - idle[last].time,
-              EdgeKind::kHandoff, {});
+          const bool at_once = later_by <= kHandoffNs;
+          Add(idle[last].node, top.node, later_by,
+              at_once ? EdgeKind::kHandoff : EdgeKind::kHostGap, {},
+              at_once ? host::kAllReadings : kBestLow, !at_once);
           ++g_.counts_["batons"];
         }
       }

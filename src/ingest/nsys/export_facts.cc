@@ -2,7 +2,10 @@
 
 #include "ingest/nsys/export_facts.h"
 
+#include <algorithm>
 #include <array>
+#include <tuple>
+#include <utility>
 
 #include "base/text.h"
 
@@ -47,6 +50,12 @@ namespace {
 constexpr std::array<std::string_view, 3> kWorkTables = {
     "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
     "CUPTI_ACTIVITY_KIND_MEMSET"};
+
+// Correlation ids of a process are given in the order of its calls.
+bool IsEarlierRecord(const EventRecord& a, const EventRecord& b) {
+  return std::tuple(a.process, a.event, a.correlation) <
+         std::tuple(b.process, b.event, b.correlation);
+}
 
 }  // namespace
 
@@ -134,6 +143,28 @@ std::optional<ProcessFacts> ExportFacts::ProcessOf(int worker, int64_t key) {
     process = processes_[key] = {index, std::move(pid)};
   });
   return process;
+}
+
+void ExportFacts::SetEventRecords(std::vector<EventRecord> records) {
+  event_records_ = std::move(records);
+  std::sort(event_records_.begin(), event_records_.end(), IsEarlierRecord);
+  for (const EventRecord& record : event_records_) {
+    if (record.sync > 0)
+      records_by_sync_.try_emplace({record.process, record.sync}, record);
+  }
+}
+
+const EventRecord* ExportFacts::RecordOf(const EventRecord& wait) const {
+  const auto known = wait.sync > 0
+                         ? records_by_sync_.find({wait.process, wait.sync})
+                         : records_by_sync_.end();
+  if (known != records_by_sync_.end()) return &known->second;
+  const auto behind = std::lower_bound(
+      event_records_.begin(), event_records_.end(), wait, IsEarlierRecord);
+  if (behind == event_records_.begin()) return nullptr;
+  const EventRecord& last = *std::prev(behind);
+  return last.process == wait.process && last.event == wait.event ? &last
+                                                                  : nullptr;
 }
 
 uint32_t ExportFacts::ShareName(std::string_view text) {

@@ -81,9 +81,25 @@ struct ProcessFacts {
   std::string pid;
 };
 
+// A call that recorded an event in a stream, for those that wait for it.
+struct EventRecord {
+  int64_t process = 0;  // a global id without its thread
+  int64_t event = 0;
+  int64_t sync = 0;  // the number that it shares with its waits; 0: none
+  int64_t correlation = 0;
+  int64_t stream = trace::kNoInt;
+};
+
 class ExportFacts {
  public:
   explicit ExportFacts(TableReader* reader);
+
+  // Call before RecordOf(), when no thread reads.
+  void SetEventRecords(std::vector<EventRecord> records);
+  // The record that a waiting call of the correlation waits for: by the number
+  // that both have, else the last one of the event before the call. Null: it is
+  // not recorded.
+  const EventRecord* RecordOf(const EventRecord& wait) const;
 
   // Numbered in the order of the records that name them. Nothing when what the
   // thread reads will be dropped. `key`: a global id without its thread.
@@ -123,6 +139,8 @@ class ExportFacts {
   std::map<std::string, int> pids_;            // how often each was given
   std::mutex shared_mutex_;
   StringPool shared_;
+  std::vector<EventRecord> event_records_;  // by process, event, correlation
+  std::map<std::pair<int64_t, int64_t>, EventRecord> records_by_sync_;
 };
 
 }  // namespace lamina::ingest::nsys

@@ -57,6 +57,7 @@ class ExportThread {
   void Copy(const Row& row);
   void Fill(const Row& row);
   void GraphRun(const Row& row);
+  void Recorded(const Row& row, std::vector<EventRecord>& records);
   void Sync(const Row& row);
   void Metric(const Row& row);
   void OsCall(const Row& row, std::vector<CallRow>& calls);
@@ -174,7 +175,7 @@ class ExportFile {
   void ReadCopies();      // CUPTI_ACTIVITY_KIND_MEMCPY
   void ReadFills();       // CUPTI_ACTIVITY_KIND_MEMSET
   void ReadGraphRuns();   // CUPTI_ACTIVITY_KIND_GRAPH_TRACE
-  void ReadSyncs();       // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
+  void ReadSyncs();       // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, _CUDA_EVENT
   void ReadMetrics();     // GPU_METRICS
   void ReadOsCalls();     // OSRT_API
   // SCHED_EVENTS of threads that anything else names: call behind all others.

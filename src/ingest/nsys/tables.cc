@@ -164,10 +164,25 @@ void ExportThread::GraphRun(const Row& row) {
 }
 
 void ExportFile::ReadSyncs() {
-  ForRows(Table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
+  const DatabaseTable* const waits =
+      Table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
+  if (waits == nullptr) return;
+  facts_.SetEventRecords(Collect<EventRecord>(
+      Table("CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
+      {"globalPid", "eventId", "eventSyncId", "correlationId", "streamId"},
+      &ExportThread::Recorded));
+  ForRows(waits,
           {"start", "end", "globalPid", "deviceId", "streamId", "syncType",
-           "correlationId"},
+           "correlationId", "eventId", "eventSyncId"},
           &ExportThread::Sync);
+}
+
+void ExportThread::Recorded(const Row& row, std::vector<EventRecord>& records) {
+  const auto event = row.Int(1);
+  const auto correlation = row.Int(3);
+  if (!event || !correlation) return;
+  records.push_back({row.IntOr(0, 0) & ~kThreadMask, *event, row.IntOr(2, 0),
+                     *correlation, row.IntOr(4, kNoInt)});
 }
 
 void ExportThread::Sync(const Row& row) {
@@ -175,16 +190,24 @@ void ExportThread::Sync(const Row& row) {
   const int64_t end = row.IntOr(1, kNoInt);
   if (!Usable(start, end)) return;
   const auto label = facts_.syncs.find(row.IntOr(5, 0));
+  const Process process = ProcessOf(row.Int(2));
   trace::SyncRecord sync;
-  sync.correlation = row.IntOr(6, kNoInt);
+  sync.correlation = Correlation(process, row.Int(6));
   sync.device = row.IntOr(3, kNoInt);
   sync.stream = row.IntOr(4, kNoInt);
+  const EventRecord* const record =
+      facts_.RecordOf({row.IntOr(2, 0) & ~kThreadMask, row.IntOr(7, -1),
+                       row.IntOr(8, 0), row.IntOr(6, 0), kNoInt});
+  if (record != nullptr) {
+    sync.source_stream = record->stream;
+    sync.source_record = Correlation(process, record->correlation);
+  }
   filler_.segment().AddSlice(
       start, end - start,
       filler_.Intern(label == facts_.syncs.end() ? "Sync" : label->second),
       Kind::kOther, names_.InternCategory("cuda_sync"),
-      Lane(ProcessOf(row.Int(2)), row.IntOr(3, kNoInt), row.IntOr(4, kNoInt)),
-      kNoOffset, trace::AddSync(sync, filler_.segment()));
+      Lane(process, row.IntOr(3, kNoInt), row.IntOr(4, kNoInt)), kNoOffset,
+      trace::AddSync(sync, filler_.segment()));
 }
 
 void ExportFile::ReadMetrics() {
