@@ -46,7 +46,7 @@ ReplaySpans::ReplaySpans(const trace::Trace& trace,
 // The end of a run of kernels from `index` on, not behind the next kernel.
 template <class F>
 int64_t ReplaySpans::RunEnd(size_t index, F same) const {
-  int64_t end = 0;
+  int64_t end = trace_.End(SliceOf(work_[index]));
   size_t i = index;
   do {
     end = std::max(end, trace_.End(SliceOf(work_[i])));

@@ -64,7 +64,7 @@ std::vector<emit::perfetto::ExtraSpan> Spans(
     int64_t last = first;
     for (const uint32_t l : pass.layers) {
       const analysis::layers::Layer& layer = model.layers[l];
-      int64_t end = 0;
+      int64_t end = trace.End(layer.work[0]);
       for (const SliceId s : layer.work) end = std::max(end, trace.End(s));
       last = std::max(last, end);
       span(model.stacks[layer.stack].name + " " + std::to_string(layer.index),
@@ -74,7 +74,7 @@ std::vector<emit::perfetto::ExtraSpan> Spans(
         const auto part = analysis::layers::PartOf(
             context.catalog.family(context.device.family(layer.work[i])).name);
         size_t j = i;
-        int64_t reached = 0;
+        int64_t reached = trace.End(layer.work[i]);
         while (j < layer.work.size() &&
                analysis::layers::PartOf(
                    context.catalog.family(context.device.family(layer.work[j]))

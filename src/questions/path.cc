@@ -200,6 +200,7 @@ bool WantsSegments(Asker& asker) {
 void CutAtLayers(const trace::Trace& trace,
                  const analysis::layers::LayerModel& found,
                  path::TableOptions& tables) {
+  tables.cut_end_ns = INT64_MIN;
   for (const analysis::layers::Layer& layer : found.layers) {
     if (layer.work.empty()) continue;
     tables.cuts.push_back(

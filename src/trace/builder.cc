@@ -454,26 +454,18 @@ void ForgetZeros(Info& info) {
   }
 }
 
-// Clocks that count from an event of their own give negative times. Nothing
-// depends on where zero is, and so nobody behind this has to think of it.
-void ShiftToZero(Trace& trace) {
+// Clocks that count from an event of their own give negative times. They stay
+// as they are, so that what is added to a copy stands beside its records:
+// nothing depends on where zero is.
+void SayNegative(Trace& trace) {
   const auto& starts = trace.slices.start_ns;
-  // Where the file says what its zero is, as ranks of a job do, who copies
-  // records counts from there.
-  if (starts.empty() || trace.info.base_time_ns) return;
-  const int64_t first = *std::min_element(starts.begin(), starts.end());
-  if (first >= 0) return;
-  const auto shift = [by = -first](auto& times) {
-    for (int64_t& time : times) time += by;
-  };
-  shift(trace.slices.start_ns);
-  shift(trace.flows.time_ns);
-  shift(trace.instants.time_ns);
-  shift(trace.counters.time_ns);
-  for (GraphNode& node : trace.graph_nodes) node.start_ns -= first;
+  const auto count = static_cast<uint64_t>(std::count_if(
+      starts.begin(), starts.end(), [](int64_t start) { return start < 0; }));
+  if (count == 0) return;
   trace.diagnostics.Add(Effect::kInfo, "negative_times",
-                        "Times before zero: all are counted from the first "
-                        "slice.");
+                        "Events begin before the zero of their clock: tables "
+                        "count times from the first slice.",
+                        Diagnostics::kNoOffset, count);
 }
 
 }  // namespace
@@ -502,7 +494,7 @@ Trace TraceBuilder::Finish(int threads, void (*adjust)(Trace&)) {
   if (adjust != nullptr) adjust(trace_);
   ForgetZeros(trace_.info);
   RepairStarts(trace_);
-  ShiftToZero(trace_);
+  SayNegative(trace_);
   MakeStreams(trace_, threads);
   RepairDurations(trace_);
   const auto& starts = trace_.slices.start_ns;

@@ -51,7 +51,7 @@ void AttachOthers(const Trace& trace, const std::vector<Lane>& lanes,
         continue;
       }
       if (layer != last)
-        spans.push_back({lane.device, trace.Start(s), 0, layer});
+        spans.push_back({lane.device, trace.Start(s), trace.End(s), layer});
       spans.back().end = std::max(spans.back().end, trace.End(s));
       last = layer;
     }

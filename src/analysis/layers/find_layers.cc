@@ -350,8 +350,11 @@ class Finder {
           Give(lane.kernels[i], number);
       }
       auto& spans = taken_[lane.device];
-      int64_t& until = spans[trace_.Start(lane.kernels[found.begin])];
-      until = std::max(until, trace_.End(lane.kernels[end - 1]));
+      const int64_t last = trace_.End(lane.kernels[end - 1]);
+      int64_t& until =
+          spans.try_emplace(trace_.Start(lane.kernels[found.begin]), last)
+              .first->second;
+      until = std::max(until, last);
     }
   }
 

@@ -270,7 +270,7 @@ class Viewer {
     bool mixer = false;
     uint64_t open = 0;
     size_t between = 0;
-    int64_t end = 0;
+    int64_t end = INT64_MIN;
     bool near = true;
     for (size_t i = 0; i < n; ++i) {
       const bool is_mixer = (view_.marks[i] & kAttentionMark) != 0;

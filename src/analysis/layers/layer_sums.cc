@@ -169,7 +169,7 @@ StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,
 }
 
 int64_t WallOf(const Trace& trace, const std::vector<SliceId>& work) {
-  int64_t end = 0;
+  int64_t end = trace.End(work.front());
   for (const SliceId s : work) end = std::max(end, trace.End(s));
   return end - trace.Start(work.front());
 }
