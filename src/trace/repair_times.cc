@@ -4,7 +4,10 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -234,6 +237,9 @@ constexpr int64_t kClockErrorNs = 5'000;
 constexpr int64_t kLongestWaitNs = kSecond;
 // Fewer pairs show no clock.
 constexpr size_t kFewestPairs = 4;
+// No clock runs faster or slower than another by more than this part: delays
+// that grow faster are those of a queue.
+constexpr double kMostDrift = 0.02;
 
 // A launch and the work that it launched.
 struct Pair {
@@ -253,6 +259,18 @@ struct DevicePairs {
 struct Sync {
   int64_t start = 0, end = 0;
   StringId pid;
+};
+
+// How far the clock of a device is behind that of the host.
+struct Skew {
+  int64_t at_ns = 0;  // by the device
+  double ns = 0;      // there
+  double drift = 0;   // per ns after it
+
+  int64_t Of(int64_t start_ns) const {
+    return static_cast<int64_t>(
+        std::floor(ns + drift * static_cast<double>(start_ns - at_ns)));
+  }
 };
 
 class ClockRepair {
@@ -345,24 +363,127 @@ class ClockRepair {
     if (early > 0 && least < -kClockErrorNs) {
       // A few of very many are single bad records, no clock.
       if (early < std::max<size_t>(2, pairs.size() / 1000)) return;
-      Shift(device, -least, early,
-            GroupDigits(static_cast<int64_t>(early)) + " of " +
-                Counted(pairs.size(), "device event") +
-                (early == 1 ? " begins" : " begin") +
-                " before the call that launched " +
-                (early == 1 ? "it" : "them") + ", by up to " +
-                LongTime(-least));
-      Drift(device);
+      Move(device, least, early,
+           GroupDigits(static_cast<int64_t>(early)) + " of " +
+               Counted(pairs.size(), "device event") +
+               (early == 1 ? " begins" : " begin") +
+               " before the call that launched " +
+               (early == 1 ? "it" : "them") + ", by up to " + LongTime(-least));
       return;
     }
     if (least_after > kLongestWaitNs) {
-      Shift(device, -least, pairs.size(),
-            "every device event begins " + LongTime(least) +
-                " or more after the call that launched it");
-      Drift(device);
+      Move(device, least, pairs.size(),
+           "every device event begins " + LongTime(least) +
+               " or more after the call that launched it");
       return;
     }
     Late(device, least);
+  }
+
+  // Device times by the least that cause and effect ask for: by one amount, or,
+  // where clocks drift, by one that grows with time.
+  void Move(DevicePairs& device, int64_t least_ns, size_t count,
+            const std::string& why) {
+    const std::optional<Skew> skew = Drifting(device.pairs);
+    if (!skew) {
+      Shift(device, -least_ns, count, why);
+      return SayDrift(device.pairs);
+    }
+    int64_t first = std::numeric_limits<int64_t>::max();
+    int64_t last = std::numeric_limits<int64_t>::min();
+    for (const Pair& p : device.pairs) {
+      first = std::min(first, p.work_start);
+      last = std::max(last, p.work_start);
+    }
+    const int64_t begin = -skew->Of(first), end = -skew->Of(last);
+    MoveDevice(device, [&](int64_t start) { return -skew->Of(start); });
+    Say(count, why,
+        Signed(begin) + " at their begin and " + Signed(end) + " at their end");
+    trace_.diagnostics.Add(
+        Effect::kOddity, kClocksDrift,
+        "The clock of the device drifts against the host's: the shortest delay "
+        "between launch and work changes by " +
+            Signed(begin - end) +
+            " over the recording. Device times were shifted by what each time "
+            "asks for; latencies are true to the shortest delay.");
+  }
+
+  // How the shortest delays of the first and the last third of the launches
+  // differ, where no line joins them.
+  void SayDrift(const std::vector<Pair>& pairs) {
+    const size_t third = pairs.size() / 3;
+    if (third < 2) return;
+    const auto least = [&](size_t from) {
+      int64_t out = std::numeric_limits<int64_t>::max();
+      for (size_t i = from; i < from + third; ++i)
+        out = std::min(out, pairs[i].work_start - pairs[i].call_start);
+      return out;
+    };
+    const int64_t drift = least(pairs.size() - third) - least(0);
+    if (drift > -kClockErrorNs && drift < kClockErrorNs) return;
+    trace_.diagnostics.Add(
+        Effect::kOddity, kClocksDrift,
+        "The clock of the device may drift against the host's: the shortest "
+        "delay between launch and work changes by " +
+            Signed(drift) + " over the recording. Latencies are true to that.");
+  }
+
+  static std::string Signed(int64_t ns) {
+    return (ns < 0 ? "-" : "+") + LongTime(ns < 0 ? -ns : ns);
+  }
+
+  // The line below all delays that is the highest in the middle of the
+  // recording: an edge of their lower hull. Nothing unless an idle device shows
+  // it in the first and in the last third, and it is steep enough to be seen.
+  static std::optional<Skew> Drifting(const std::vector<Pair>& pairs) {
+    using Point = std::pair<int64_t, int64_t>;  // begin of work, delay
+    std::vector<Point> points;
+    for (const Pair& p : pairs)
+      points.emplace_back(p.work_start, p.work_start - p.call_start);
+    std::sort(points.begin(), points.end());
+    const int64_t first = points.front().first, last = points.back().first;
+    const auto rise = [](const Point& from, const Point& to) {
+      return static_cast<double>(to.second - from.second) /
+             static_cast<double>(std::max<int64_t>(1, to.first - from.first));
+    };
+    std::vector<Point> hull;
+    for (const Point& point : points) {
+      while (!hull.empty() &&
+             (hull.back().first == point.first
+                  ? hull.back().second >= point.second
+                  : hull.size() > 1 &&
+                        rise(hull[hull.size() - 2], point) <=
+                            rise(hull[hull.size() - 2], hull.back())))
+        hull.pop_back();
+      if (hull.empty() || hull.back().first != point.first)
+        hull.push_back(point);
+    }
+    const int64_t middle = first + (last - first) / 2;
+    const auto behind =
+        std::find_if(hull.begin(), hull.end(),
+                     [&](const Point& point) { return point.first > middle; });
+    if (behind == hull.begin() || behind == hull.end()) return std::nullopt;
+    const Point from = *std::prev(behind);
+    const Skew skew{from.first, static_cast<double>(from.second),
+                    rise(from, *behind)};
+    const int64_t change = skew.Of(last) - skew.Of(first);
+    if (std::abs(skew.drift) > kMostDrift || std::abs(change) <= kClockErrorNs)
+      return std::nullopt;
+    // How far the shortest delay of a part lies above the line.
+    const auto above = [&](int64_t begin, int64_t end) {
+      int64_t least = std::numeric_limits<int64_t>::max();
+      for (const auto& [start, delay] : points) {
+        if (begin <= start && start <= end)
+          least = std::min(least, delay - skew.Of(start));
+      }
+      return least;
+    };
+    const int64_t third = (last - first) / 3;
+    const int64_t near = std::max(kClockErrorNs, std::abs(change) / 8);
+    return above(first, first + third) <= near &&
+                   above(last - third, last) <= near
+               ? std::optional(skew)
+               : std::nullopt;
   }
 
   // Work that ends after a call returned that waited for it.
@@ -405,55 +526,76 @@ class ClockRepair {
 
   void Shift(const DevicePairs& device, int64_t by_ns, size_t count,
              const std::string& why) {
-    Slices& slices = trace_.slices;
-    std::vector<bool> on_device(trace_.tracks.size(), false);
-    for (uint32_t i = 0; i < slices.size(); ++i) {
-      if (slices.kind[i] != Kind::kGpuAnnotation) {
-        const DeviceArgs* const args = trace_.Device(SliceId(i));
-        if (args == nullptr || args->device != device.device) continue;
-      }
-      const Track& track = trace_.TrackOf(SliceId(i));
-      if (track.pid != device.pid) continue;
-      if (slices.kind[i] != Kind::kGpuAnnotation)
-        on_device[slices.track[i].value] = true;
-      slices.start_ns[i] += by_ns;
-    }
-    Flows& flows = trace_.flows;
-    for (size_t f = 0; f < flows.size(); ++f) {
-      if (on_device[flows.track[f].value]) flows.time_ns[f] += by_ns;
-    }
+    MoveDevice(device, [&](int64_t) { return by_ns; });
+    Say(count, why, Signed(by_ns));
+  }
+
+  void Say(size_t count, const std::string& why, const std::string& by) {
     trace_.diagnostics.Add(
         Effect::kRepaired, kClocksDisagree,
         "The clocks of host and device disagree: " + why +
-            ". Device times were shifted by " + (by_ns < 0 ? "-" : "+") +
-            LongTime(by_ns < 0 ? -by_ns : by_ns) +
+            ". Device times were shifted by " + by +
             ", the least that cause and effect ask for: latencies and causes "
             "of idle time are bounds, kernel times are exact.",
         Diagnostics::kNoOffset, count);
   }
 
-  // How the least delay of the first and the last third of the launches
-  // differ: an idle device shows its clock in both.
-  void Drift(const DevicePairs& device) {
-    const size_t third = device.pairs.size() / 3;
-    if (third < 2) return;
-    const auto least = [&](size_t from) {
-      int64_t out = std::numeric_limits<int64_t>::max();
-      for (size_t i = from; i < from + third; ++i) {
-        out = std::min(out,
-                       device.pairs[i].work_start - device.pairs[i].call_start);
+  // Moves what a device did by what `by` says of its begin. Durations stay, and
+  // work that came one after the other on a track still does: where there is no
+  // room it follows at once.
+  template <class By>
+  void MoveDevice(const DevicePairs& device, const By& by) {
+    Slices& slices = trace_.slices;
+    std::vector<std::vector<uint32_t>> work(trace_.tracks.size());
+    for (uint32_t i = 0; i < slices.size(); ++i) {
+      const bool range = slices.kind[i] == Kind::kGpuAnnotation;
+      const DeviceArgs* const args = trace_.Device(SliceId(i));
+      if (!range && (args == nullptr || args->device != device.device))
+        continue;
+      if (trace_.TrackOf(SliceId(i)).pid != device.pid) continue;
+      if (range) {
+        slices.start_ns[i] += by(slices.start_ns[i]);
+      } else {
+        work[slices.track[i].value].push_back(i);
       }
-      return out;
-    };
-    const int64_t drift = least(device.pairs.size() - third) - least(0);
-    if (drift > -kClockErrorNs && drift < kClockErrorNs) return;
-    trace_.diagnostics.Add(
-        Effect::kOddity, kClocksDrift,
-        "The clock of the device drifts against the host's: the shortest delay "
-        "between launch and work changes by " +
-            std::string(drift < 0 ? "-" : "+") +
-            LongTime(drift < 0 ? -drift : drift) +
-            " over the recording. Latencies are true to that.");
+    }
+    std::vector<Moves> moves;
+    for (std::vector<uint32_t>& track : work)
+      moves.push_back(MoveTrack(std::move(track), by));
+    Flows& flows = trace_.flows;
+    for (size_t f = 0; f < flows.size(); ++f) {
+      const Moves& own = moves[flows.track[f].value];
+      if (own.empty()) continue;
+      const auto behind = std::upper_bound(
+          own.begin(), own.end(), flows.time_ns[f],
+          [](int64_t time, const auto& move) { return time < move.first; });
+      flows.time_ns[f] +=
+          (behind == own.begin() ? *behind : *std::prev(behind)).second;
+    }
+  }
+
+  // Starts as recorded, with by how much each was moved.
+  using Moves = std::vector<std::pair<int64_t, int64_t>>;
+
+  template <class By>
+  Moves MoveTrack(std::vector<uint32_t> work, const By& by) {
+    Slices& slices = trace_.slices;
+    std::stable_sort(work.begin(), work.end(), [&](uint32_t a, uint32_t b) {
+      return slices.start_ns[a] < slices.start_ns[b];
+    });
+    Moves moves;
+    int64_t reached = std::numeric_limits<int64_t>::min();  // as recorded
+    int64_t free = reached;                                 // now
+    for (const uint32_t i : work) {
+      const int64_t start = slices.start_ns[i];
+      int64_t to = start + by(start);
+      if (reached <= start) to = std::max(to, free);
+      moves.emplace_back(start, to - start);
+      reached = std::max(reached, start + slices.dur_ns[i]);
+      free = std::max(free, to + slices.dur_ns[i]);
+      slices.start_ns[i] = to;
+    }
+    return moves;
   }
 
   Trace& trace_;

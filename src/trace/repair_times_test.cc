@@ -3,6 +3,7 @@
 // Times that cannot be true are mended, and times that can be are left alone.
 #include "trace/repair_times.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
@@ -71,7 +72,7 @@ Trace Launches(int count, const Delay& delay, int64_t dur = 20 * kUs) {
 }
 
 int64_t Window(const Trace& trace) {
-  int64_t end = 0;
+  int64_t end = trace.first_ns;
   for (const SliceId s : trace.device_slices())
     end = std::max(end, trace.End(s));
   return end - trace.Start(trace.device_slices().front());
@@ -221,11 +222,70 @@ TEST(RepairStarts, ClocksThatAgreeStay) {
   EXPECT_EQ(late.diagnostics.Count(kClocksDisagree), 0u);
 }
 
-TEST(RepairStarts, ADriftIsSaid) {
-  const Trace trace =
-      Launches(60, [](int64_t i) { return 45 * kUs - i * 3 * kUs / 2; });
+// How much later than their launches, one each 100 us, work begins.
+std::vector<int64_t> Delays(const Trace& trace) {
+  std::vector<int64_t> out;
+  for (const SliceId s : trace.device_slices()) {
+    out.push_back(trace.Start(s) - kSecond -
+                  100 * kUs * (trace.Device(s)->correlation - 1));
+  }
+  return out;
+}
+
+TEST(RepairStarts, ADriftIsTakenOut) {
+  std::mt19937 random(7);
+  for (const int64_t drift_ns : {-1500, -600, 400, 1900}) {
+    // An idle device in one launch of three.
+    std::vector<int64_t> truth;
+    for (int i = 0; i < 90; ++i)
+      truth.push_back(i % 3 == 0 ? 0
+                                 : static_cast<int64_t>(random() % 30) * kUs);
+    const Trace trace = Launches(90, [&](int64_t i) {
+      return truth[static_cast<size_t>(i)] - 40 * kUs +
+             drift_ns * (drift_ns < 0 ? i : i - 89);
+    });
+    EXPECT_GT(trace.diagnostics.Count(kClocksDisagree), 0u);
+    EXPECT_EQ(trace.diagnostics.Count(kClocksDrift), 1u);
+    const std::vector<int64_t> delays = Delays(trace);
+    for (size_t i = 0; i < delays.size(); ++i)
+      EXPECT_NEAR(delays[i], truth[i], 2 * kUs) << drift_ns << " at " << i;
+    for (const SliceId s : trace.device_slices())
+      EXPECT_EQ(trace.Duration(s), 20 * kUs);
+  }
+}
+
+TEST(RepairStarts, AQueueThatGrowsIsNoDrift) {
+  // The clock is off by 30 us, and from the middle on the device falls behind.
+  const Trace trace = Launches(60, [](int64_t i) {
+    return -30 * kUs + std::max<int64_t>(0, i - 30) * 20 * kUs;
+  });
   EXPECT_GT(trace.diagnostics.Count(kClocksDisagree), 0u);
+  const std::vector<int64_t> delays = Delays(trace);
+  for (size_t i = 0; i < delays.size(); ++i) {
+    EXPECT_EQ(delays[i],
+              std::max<int64_t>(0, static_cast<int64_t>(i) - 30) * 20 * kUs);
+  }
+}
+
+TEST(RepairStarts, WorkOfAStreamStaysInOrderWhereAClockDrifts) {
+  // Work without a gap, on a clock that is 1 % fast.
+  Maker maker;
+  for (int64_t i = 0; i < 90; ++i) {
+    const int64_t at = kSecond + 100 * kUs * i;
+    maker.Call("cudaLaunchKernel", at, 5 * kUs, i + 1);
+    maker.Kernel(at + (i - 90) * kUs, 101 * kUs, i + 1);
+  }
+  const Trace trace = maker.Finish();
   EXPECT_EQ(trace.diagnostics.Count(kClocksDrift), 1u);
+  SliceId before;
+  for (const SliceId s : trace.device_slices()) {
+    if (before.valid()) {
+      EXPECT_GE(trace.Start(s), trace.End(before));
+    }
+    EXPECT_EQ(trace.Duration(s), 101 * kUs);
+    before = s;
+  }
+  for (const int64_t delay : Delays(trace)) EXPECT_GE(delay, 0);
 }
 
 TEST(RepairStarts, WorkAfterItsSynchronisationIsLate) {
@@ -246,13 +306,14 @@ TEST(RepairStarts, WorkAfterItsSynchronisationIsLate) {
   }
 }
 
-TEST(Builder, NegativeTimesCountFromTheFirst) {
+TEST(Builder, NegativeTimesStayAsTheyAre) {
   Maker maker;
   for (int64_t i = 0; i < 6; ++i)
     maker.Kernel(-5'000 * kUs + 200 * kUs * i, 100 * kUs);
   const Trace trace = maker.Finish();
-  EXPECT_EQ(trace.first_ns, 0);
+  EXPECT_EQ(trace.first_ns, -5'000 * kUs);
   EXPECT_EQ(Window(trace), 1'100 * kUs);
+  EXPECT_EQ(trace.diagnostics.Count("negative_times"), 6u);
 }
 
 TEST(Builder, ZeroThatMeansNotRecordedIsNoMeasure) {
