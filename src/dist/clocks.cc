@@ -120,13 +120,19 @@ struct Points {
   }
 };
 
-// Both ends of a send and its receive leave together.
+// Both ends of a send and its receive leave together: of those that name their
+// ranks, and those in a group of two, whose ranks need no name.
+bool IsPair(const JoinedGroup& group, const JoinedCall& call) {
+  if (call.members.size() != 2 || !call.doubt.empty()) return false;
+  return call.by == MatchedBy::kPeer ||
+         (call.by != MatchedBy::kUnmatched && group.ranks.size() == 2 &&
+          call.members[0].call->kind == CollectiveKind::kSendRecv);
+}
+
 void FitPairs(const JoinedGroup& group, std::vector<ClockFit>& fits) {
   std::map<std::pair<int64_t, int64_t>, Points> points;
   for (const JoinedCall& call : group.calls) {
-    if (call.by != MatchedBy::kPeer || !call.doubt.empty() ||
-        call.members.size() != 2)
-      continue;
+    if (!IsPair(group, call)) continue;
     const JoinedMember& a = call.members[0];
     const JoinedMember& b = call.members[1];
     points[{a.rank->rank, b.rank->rank}].Add(b, a);
