@@ -125,7 +125,8 @@ struct Points {
 bool IsPair(const JoinedGroup& group, const JoinedCall& call) {
   if (call.members.size() != 2 || !call.doubt.empty()) return false;
   return call.by == MatchedBy::kPeer ||
-         (call.by != MatchedBy::kUnmatched && group.ranks.size() == 2 &&
+         (call.by != MatchedBy::kUnmatched && group.present.size() == 2 &&
+          (group.size == kNoInt || group.size == 2) &&
           call.members[0].call->kind == CollectiveKind::kSendRecv);
 }
 
