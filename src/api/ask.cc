@@ -138,7 +138,11 @@ Answer Session::Ask(std::string_view question, const Params& params,
     };
     if (!impl_->opened.compiled.empty() && takes("compiled"))
       all.try_emplace("compiled", impl_->opened.compiled);
-    if (info.writes) LAMINA_TRY(impl_->Unchanged());
+    WatchedInputs watched;
+    if (info.writes) {
+      LAMINA_TRY(impl_->Unchanged());
+      watched.Add(impl_->info.path, impl_->state);
+    }
     LAMINA_TRY(MayWrite(*asked, options.allow_write));
     const Impl::Asked key(info.name, all);
     auto& answers = impl_->answers;

@@ -120,7 +120,7 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
       };
     }
     LAMINA_ASSIGN(auto programs, graph::ReadAllPrograms(options.compiled));
-    auto file = Impl::LookAt(path);
+    const uint64_t state = Impl::LookAt(path);
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, open));
     if (!options.device.empty())
@@ -134,7 +134,7 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
     impl->opened.compiled = options.compiled;
     impl->opened.cache = options.cache;
     impl->info = InfoOf(session->trace(), path);
-    impl->file = std::move(file);
+    impl->state = state;
     impl->session = std::move(session);
     if (!options.compiled.empty()) {
       impl->session->UseCompiled(

@@ -8,11 +8,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <sys/stat.h>
 #include <utility>
 #include <vector>
 
 #include "base/made_once.h"
+#include "base/opened.h"
 #include "lamina/session.h"
 #include "sql/database.h"
 #include "sql/table_def.h"
@@ -52,22 +52,14 @@ struct Session::Impl {
   // Connections that no query uses now.
   std::vector<std::unique_ptr<sql::Database>> idle;
 
-  // Of the file when it was opened; nothing where it is no file.
-  std::optional<struct stat> file;
-  static std::optional<struct stat> LookAt(const std::string& path) {
-    struct stat found {};
-    if (path == "-" || ::stat(path.c_str(), &found) != 0) return std::nullopt;
-    return found;
+  // Of the file when it was opened (base/opened.h); 0 where it is no file. What
+  // copies records takes them from the file, at the places that it had.
+  uint64_t state = 0;
+  static uint64_t LookAt(const std::string& path) {
+    return path == "-" ? 0 : StateOfInput(path);
   }
-  // What copies records takes them from the file, at the places that it had.
   Status Unchanged() const {
-    if (!file) return {};
-    const auto now = LookAt(info.path);
-    if (now && now->st_dev == file->st_dev && now->st_ino == file->st_ino &&
-        now->st_size == file->st_size &&
-        now->st_mtim.tv_sec == file->st_mtim.tv_sec &&
-        now->st_mtim.tv_nsec == file->st_mtim.tv_nsec)
-      return {};
+    if (state == 0 || LookAt(info.path) == state) return {};
     return Fail(InputError(info.path,
                            "is not the file that was opened any more",
                            "open it again"));

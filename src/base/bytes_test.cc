@@ -15,6 +15,7 @@
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
 #include "base/child_process.h"
+#include "base/opened.h"
 #include "base/packed.h"
 
 namespace lamina {
@@ -203,6 +204,52 @@ TEST(ByteSink, FilesAppearWholeOrNotAtAll) {
 }
 
 // A write that is longer than the library takes at once goes to it in pieces.
+// Of an answer among many: what another one reads may change.
+TEST(ByteSink, IsPutInPlaceOnlyWhileWatchedInputsStay) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("watch_test" + std::to_string(getpid()));
+  fs::create_directories(folder / "ranks");
+  const std::string input = (folder / "ranks" / "a.json").string();
+  const std::string output = (folder / "ranks" / "out.json").string();
+  const auto write = [&](const std::string& text) {
+    std::ofstream(input) << text;
+  };
+  // Whether the output is there when the input was written meanwhile, or not.
+  const auto copies = [&](bool changes, const std::string& watch) {
+    fs::remove(output);
+    write("one");
+    WatchedInputs watched;
+    if (!watch.empty()) watched.Add(watch);
+    auto sink = CreateFileSink(output);
+    (*sink)->Write("copy");
+    if (changes) write("another");
+    const Status closed = (*sink)->Close();
+    EXPECT_EQ(closed.has_value(), fs::exists(output));
+    if (!closed) {
+      EXPECT_EQ(closed.error().what,
+                "changed while it was read; no output was written");
+    }
+    return fs::exists(output);
+  };
+  for (const std::string& watch : {input, (folder / "ranks").string()}) {
+    EXPECT_TRUE(copies(false, watch));
+    EXPECT_FALSE(copies(true, watch));
+  }
+  EXPECT_TRUE(copies(true, ""));
+  {
+    // One that was read earlier, within which another one is asked.
+    write("one");
+    const uint64_t state = StateOfInput(input);
+    write("another");
+    WatchedInputs around;
+    around.Add(input, state);
+    EXPECT_FALSE(copies(false, ""));
+  }
+  EXPECT_TRUE(copies(true, ""));
+  fs::remove_all(folder);
+}
+
 TEST(ByteSink, GzipOfOneLongWriteIsWhole) {
   const std::string text = Text(700000);
   for (const size_t most : {size_t{1000}, text.size() / 2, text.size()}) {

@@ -115,16 +115,57 @@ void WatchInputs() {
   known.watch = true;
 }
 
+namespace {
+
+thread_local WatchedInputs* watched_inputs = nullptr;
+
+Error ChangedError(const std::string& name) {
+  return InputError(name, "changed while it was read; no output was written",
+                    "let the profiler end, then run it again");
+}
+
+}  // namespace
+
+WatchedInputs::WatchedInputs() : around_(watched_inputs) {
+  watched_inputs = this;
+}
+
+WatchedInputs::~WatchedInputs() { watched_inputs = around_; }
+
+void WatchedInputs::Add(const std::string& path) {
+  struct stat info {};
+  if (::stat(NameToRead(path).text().c_str(), &info) == 0 &&
+      S_ISDIR(info.st_mode)) {
+    // Not the folder itself: outputs may be made there.
+    for (const std::string& file : FilesBelow(path))
+      Add(file, StateOfInput(file));
+  } else {
+    Add(path, StateOfInput(path));
+  }
+}
+
+void WatchedInputs::Add(const std::string& path, uint64_t state) {
+  if (state != 0) inputs_.emplace_back(path, state);
+}
+
+Status WatchedInputs::Unchanged() const {
+  for (const auto& [path, state] : inputs_) {
+    const uint64_t now = StateOfInput(path);
+    // What was removed was read whole, or its reader has failed.
+    if (now != 0 && now != state) return Fail(ChangedError(path));
+  }
+  return around_ == nullptr ? Status() : around_->Unchanged();
+}
+
 Status InputsUnchanged() {
+  if (watched_inputs != nullptr) LAMINA_TRY(watched_inputs->Unchanged());
   Known& known = TheKnown();
   const std::lock_guard lock(known.mutex);
   for (const auto& [name, first] : known.first) {
     struct stat now {};
     // What was removed was read whole, or its reader has failed.
     if (::stat(name.c_str(), &now) != 0 || IsSame(first, now)) continue;
-    return Fail(InputError(name,
-                           "changed while it was read; no output was written",
-                           "let the profiler end, then run it again"));
+    return Fail(ChangedError(name));
   }
   return {};
 }

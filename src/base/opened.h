@@ -6,8 +6,10 @@
 // there leads to.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <sys/stat.h>
+#include <utility>
 #include <vector>
 
 #include "base/descriptor.h"
@@ -62,7 +64,7 @@ void ForgetInput(const std::string& path);
 // place only while all inputs are as they were: a trace that is still written
 // gives no copy that mixes its states. For programs that answer once.
 void WatchInputs();
-// Errors: an input that was written since, named.
+// Errors: an input that was written since, named; of WatchedInputs, too.
 Status InputsUnchanged();
 
 // A number that differs when what is read under a name is another file or was
@@ -70,6 +72,28 @@ Status InputsUnchanged();
 // databases, what captures and rules lay there), or all files of a folder.
 // 0: nothing is there.
 uint64_t StateOfInput(const std::string& path);
+
+// While it lives, outputs that its thread finishes are put in place only while
+// the inputs that were added are as they were: for programs that answer many
+// times, each time with inputs of its own. Within another one both count.
+class WatchedInputs {
+ public:
+  WatchedInputs();
+  ~WatchedInputs();
+  WatchedInputs(const WatchedInputs&) = delete;
+  WatchedInputs& operator=(const WatchedInputs&) = delete;
+
+  // As it is now; of a folder every file below it.
+  void Add(const std::string& path);
+  // As it was when it was read, by StateOfInput().
+  void Add(const std::string& path, uint64_t state);
+  // Errors: one that was written since, of this and those around it.
+  Status Unchanged() const;
+
+ private:
+  std::vector<std::pair<std::string, uint64_t>> inputs_;
+  WatchedInputs* const around_;
+};
 
 // Whether two looks at a name saw one file, which was not written in between.
 bool IsSame(const struct stat& a, const struct stat& b);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/escape.h"
+#include "base/opened.h"
 #include "base/stop.h"
 #include "engine/report.h"
 #include "findings/answer.h"
@@ -854,18 +855,21 @@ Status Fill(const Question& question, const Params& params,
   return {};
 }
 
-// What is read must not be written.
+// What is read must not be written, and no output is put in place once it has
+// changed.
 Status KeepFiles(const Question& question, const std::string& output,
-                 Description& takes) {
-  if (output == "-") return {};
+                 Description& takes, WatchedInputs& watched) {
   for (const ParamInfo& info : question.info.params) {
     if (info.role != ParamRole::kPath) continue;
     const Field& field = takes.Find(info.option)->field;
-    if (const auto* const* one = std::get_if<std::string*>(&field)) {
-      LAMINA_TRY(KeepInputs("⟨output⟩", output, {**one}));
-    } else {
-      LAMINA_TRY(KeepInputs("⟨output⟩", output,
-                            *std::get<std::vector<std::string>*>(field)));
+    const auto* const* one = std::get_if<std::string*>(&field);
+    const auto paths = one != nullptr
+                           ? std::vector<std::string>{**one}
+                           : *std::get<std::vector<std::string>*>(field);
+    if (output != "-") LAMINA_TRY(KeepInputs("⟨output⟩", output, paths));
+    if (!question.info.writes) continue;
+    for (const std::string& path : paths) {
+      if (!path.empty() && path != "-") watched.Add(path);
     }
   }
   return {};
@@ -954,7 +958,8 @@ Result<Answer> Ask(const Question& question, const Params& params,
     Description takes;
     const Body body = Describe(question.describe, takes, asker);
     LAMINA_TRY(Fill(question, params, takes));
-    LAMINA_TRY(KeepFiles(question, asker.output, takes));
+    WatchedInputs watched;
+    LAMINA_TRY(KeepFiles(question, asker.output, takes, watched));
     return Complete(body, asker);
   };
   auto answer = answered();

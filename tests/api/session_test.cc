@@ -3,9 +3,11 @@
 // A session as a program outside the project uses it: public headers only.
 //
 // Why it is longer than 250 lines: one sample, opened once, serves all tests.
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <lamina/session.h>
 #include <thread>
+#include <unistd.h>
 
 #include "source_dir.h"
 
@@ -186,6 +188,33 @@ TEST(Session, ParametersHaveTypes) {
   EXPECT_EQ(Dump(Sample()->Query(
                 "SELECT :i AS i, :r AS r, :t AS t, :n IS NULL AS n", options)),
             "i,r,t,n,\n9223372036854775807,0.5,a'b,1,");
+}
+
+// What copies records takes them from the file, at the places that it had.
+TEST(Session, CopiesNothingOfAFileThatChanged) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("session_test" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const std::string path = (folder / "trace.json.gz").string();
+  fs::copy_file(kSamples + "train_step.json.gz", path);
+  const auto session = Session::Open(path, {});
+  ASSERT_TRUE(session) << session.error().ToString();
+  RunOptions options;
+  options.allow_write = true;
+  const auto slice = [&](const char* name) {
+    return (*session)->Ask(
+        "slice", {{"step", int64_t{0}}, {"output", (folder / name).string()}},
+        options);
+  };
+  const auto made = slice("before.json");
+  EXPECT_TRUE(made) << made.error().ToString();
+  EXPECT_TRUE(fs::exists(folder / "before.json"));
+  fs::copy_file(kSamples + "serve.json.gz", path,
+                fs::copy_options::overwrite_existing);
+  EXPECT_FALSE(slice("after.json"));
+  EXPECT_FALSE(fs::exists(folder / "after.json"));
+  fs::remove_all(folder);
 }
 
 TEST(Session, TempTablesLastOneQuery) {
