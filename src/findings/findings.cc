@@ -157,7 +157,7 @@ class Run {
         run.state = State::kAbstained;
         run.reason = missing->reason;
         // Options of a profiler that did not write this help nobody.
-        if (facts_["torch"] != "0" ||
+        if (facts_["kineto"] != "0" ||
             missing->hint.find('=') == std::string::npos)
           run.hint = missing->hint;
       } else {
@@ -293,7 +293,7 @@ class Run {
     const size_t ranks = out_.device_names.size();
     ledger_.emplace(std::vector<IntervalSet>(ranks), world_->own_ns);
     facts_ = world_->facts;
-    for (const char* name : {"torch", "jax", "amd"})
+    for (const char* name : {"torch", "jax", "amd", "cuda", "kineto"})
       facts_.try_emplace(name, "0");
     facts_["window_ns"] = std::to_string(out_.window_ns);
     facts_["total_ns"] =
@@ -407,7 +407,11 @@ class Run {
           OR EXISTS (SELECT 1 FROM host_events WHERE name LIKE '%jax/_src%' OR name LIKE 'PjitFunction%'),
         EXISTS (SELECT 1 FROM recording WHERE key = 'format' AND text IN ('rocprof', 'rocpd', 'rpd'))
           OR EXISTS (SELECT 1 FROM api_call WHERE name LIKE 'hip%')
-          OR EXISTS (SELECT 1 FROM device_info WHERE name LIKE '%AMD%' OR name LIKE 'MI_%'))"));
+          OR EXISTS (SELECT 1 FROM device_info WHERE name LIKE '%AMD%' OR name LIKE 'MI_%'),
+        EXISTS (SELECT 1 FROM recording WHERE key = 'format' AND text = 'nsys')
+          OR EXISTS (SELECT 1 FROM api_call WHERE name GLOB 'cuda[A-Z]*' OR name GLOB 'cu[A-Z]*')
+          OR EXISTS (SELECT 1 FROM device_info WHERE compute_major > 0 OR name REGEXP '(?i)nvidia|tesla|quadro|geforce|titan'),
+        EXISTS (SELECT 1 FROM recording WHERE key = 'format' AND text = 'kineto'))"));
     const auto is = [&](size_t column) {
       return found[0].At(0, column).integer();
     };
@@ -415,6 +419,9 @@ class Run {
     facts_["torch"] = std::to_string(torch);
     facts_["jax"] = std::to_string(jax);
     facts_["amd"] = std::to_string(is(2));
+    const bool cuda = is(2) == 0 && is(3) != 0 && IsOfGpu(session_->trace());
+    facts_["cuda"] = cuda ? "1" : "0";
+    facts_["kineto"] = std::to_string(torch != 0 && is(4) != 0);
     return {};
   }
 
@@ -1142,6 +1149,14 @@ std::string_view StateName(State state) {
       return "failed";
   }
   return "";
+}
+
+bool IsOfGpu(const trace::Trace& trace) {
+  return std::none_of(
+      trace.categories.begin(), trace.categories.end(), [&](StringId id) {
+        const std::string_view name = trace.Text(id);
+        return name.starts_with("npu_") || name.starts_with("mtia_");
+      });
 }
 
 void CapConfidence(const std::vector<RuleRun>& runs,

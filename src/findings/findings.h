@@ -119,6 +119,10 @@ Result<Diagnosis> Diagnose(std::shared_ptr<engine::Session> session,
                            std::shared_ptr<const RuleSet> rules,
                            const Options& options);
 
+// False: another kind of device (NPU, MTIA) ran the work, as the categories of
+// its calls say.
+bool IsOfGpu(const trace::Trace& trace);
+
 // Lowers the confidence of findings whose numbers a rule that was found says to
 // be less sure (Rule::caps).
 void CapConfidence(const std::vector<RuleRun>& runs,

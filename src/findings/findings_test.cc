@@ -90,6 +90,8 @@ TEST(Todo, NamesLoseWhatStandsInFrontUntilTheyFit) {
   EXPECT_EQ(filled("Optimizer.step#SGD.step"), "Tune SGD.step kernels");
   EXPECT_EQ(filled("ProfilerStep#12"), "Tune the step kernels");
   EXPECT_EQ(filled("## data_load ##"), "Tune data_load kernels");
+  EXPECT_EQ(filled("[param|clear_cache]"), "Tune clear_cache kernels");
+  EXPECT_EQ(filled("aten::_local_scalar_dense"), "Tune .item() kernels");
   EXPECT_LE(filled(std::string(300, 'x')).size(), kMostTodo);
   EXPECT_LE(filled("Torch-Compiled Region: 12/3 of many").size(), kMostTodo);
   EXPECT_EQ(FillTodo(

@@ -150,6 +150,12 @@ std::string Subject(std::string_view name, size_t most) {
     name = name.substr(0, name.find_first_of(" >"));
   }
   if (name.starts_with("ProfilerStep")) return "the step";
+  if (name == "aten::_local_scalar_dense" || name == "aten::item")
+    return ".item()";
+  // Words between marks, as in "[param|clear_cache]".
+  if (name.size() > 2 && name.front() == '[' && name.back() == ']')
+    name = name.substr(1, name.size() - 2);
+  behind("|");
   behind("): ");  // a Python frame
   // Optimizer.step#SGD.step, but no number behind it.
   if (const size_t at = name.rfind('#');
