@@ -88,8 +88,9 @@ class Screen {
     std::vector<std::string> tail = std::move(lines_);
     lines_.clear();
     tail.push_back(more);
+    if (HasBar()) AddHot(head, tail.size());
     if (a_.fixes.empty()) {
-      if (HasBar()) {
+      if (HasBar() && a_.hot.empty()) {
         head.emplace_back();
         head.push_back(fmt::format("No fix found: {} of {} rules looked.",
                                    a_.looked, a_.rules));
@@ -332,6 +333,42 @@ class Screen {
       if (wide && !place.empty() && !action.empty()) below += "   " + action;
       lines_.push_back("   " + Dim(Fit(below, width_ - 3)));
     }
+  }
+
+  // Ops that take much of the time, in the lines that fixes leave.
+  void AddHot(std::vector<std::string>& head, size_t tail) const {
+    const size_t per = width_ >= 160 ? 1 : 2;
+    const size_t taken = head.size() + tail + 3 + per * a_.fixes.size();
+    size_t room = kScreenLines - std::min(kScreenLines, taken);
+    bool first = true;
+    for (const std::string& text : a_.hot) {
+      const std::vector<std::string> lines =
+          Wrapped(EscapeTerminal(text), width_ - 2);
+      if (lines.size() + (first ? 1 : 0) > room) return;
+      if (first) {
+        head.emplace_back();
+        --room;
+      }
+      first = false;
+      room -= lines.size();
+      for (size_t i = 0; i < lines.size(); ++i)
+        head.push_back((i == 0 ? "* " : "  ") + lines[i]);
+    }
+  }
+
+  // At blanks, a word that is too long at its last cell.
+  static std::vector<std::string> Wrapped(std::string_view text, size_t cells) {
+    std::vector<std::string> lines;
+    while (DisplayWidth(text) > cells) {
+      const std::string_view most = DisplayPrefix(text, cells);
+      size_t end = text[most.size()] == ' ' ? most.size() : most.rfind(' ');
+      if (end == std::string_view::npos || end == 0) end = most.size();
+      lines.emplace_back(text.substr(0, end));
+      text.remove_prefix(end);
+      while (text.starts_with(' ')) text.remove_prefix(1);
+    }
+    lines.emplace_back(text);
+    return lines;
   }
 
   // Two at most; those that make all numbers doubtful stand in the head.

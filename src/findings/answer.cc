@@ -74,6 +74,7 @@ const SpentWord& WordsOf(Spent spent) {
   return kWords[static_cast<size_t>(spent)];
 }
 
+constexpr std::string_view kHeadroom = "kernel.headroom";
 constexpr double kSentenceShare = 0.10;  // a part that is worth the sentence
 constexpr double kOpenShare = 0.10;
 constexpr double kFixShare = 0.01;
@@ -138,6 +139,7 @@ class Maker {
     Limit();
     AddFixes();
     AddOpen();
+    AddHot();
     LAMINA_TRY(AddSources());
     AddWarnings();
     for (const RuleRun& run : d_.runs) {
@@ -336,7 +338,8 @@ class Maker {
           largest.first,
           largest.first == "host" ? SpentWords(most_of_host) : "", share};
     } else {
-      out_.limited_by = {"GPU", Bound(), static_cast<double>(compute) / total};
+      out_.limited_by = {IsOfGpu(model_->trace()) ? "GPU" : "device", Bound(),
+                         static_cast<double>(compute) / total};
     }
   }
 
@@ -465,12 +468,35 @@ class Maker {
     }
   }
 
+  // Of an op that takes much of the device and is measured against nothing.
+  static bool IsHot(const Finding& f) {
+    return f.rule->id == "kernel.unmodelled" ||
+           f.rule->id == "kernel.dominant" ||
+           (f.rule->id == kHeadroom && f.fixes[0]->layer == "recording");
+  }
+
+  // What takes much of the window on the device, with what is known of it.
+  void AddHot() {
+    std::vector<const Finding*> hot;
+    for (const Finding& f : d_.findings) {
+      const bool large = static_cast<double>(f.open_ns) >=
+                         kOpenShare * static_cast<double>(out_.window_ns);
+      if (!f.suppressed && (IsHot(f) || (f.rule->id == kHeadroom && large)))
+        hot.push_back(&f);
+    }
+    std::stable_sort(hot.begin(), hot.end(),
+                     [](const Finding* a, const Finding* b) {
+                       return a->open_ns > b->open_ns;
+                     });
+    hot.resize(std::min(hot.size(), kMostHot));
+    for (const Finding* const f : hot) out_.hot.push_back(f->what);
+  }
+
   // What ops could gain at their rooflines, where nothing better is known.
   void AddHeadroom() {
     if (!out_.fixes.empty()) return;
     for (const Finding& f : d_.findings) {
-      if (f.small || f.suppressed || f.rule->kind != ClaimKind::kNone ||
-          f.rule->open.empty() ||
+      if (f.small || f.suppressed || f.rule->id != kHeadroom || IsHot(f) ||
           static_cast<double>(f.open_ns) <
               kOpenShare * static_cast<double>(out_.window_ns))
         continue;
@@ -553,10 +579,18 @@ class Maker {
     return FindSources(session_, fixes);
   }
 
+  // How much of the window a warning has, where that is much: " (46 %)".
+  std::string OfWindow(const Finding& f) const {
+    const auto total = static_cast<double>(std::max<int64_t>(1, TotalNs()));
+    const double share = static_cast<double>(f.owned_ns) / total;
+    if (f.rule->kind == ClaimKind::kNone || share < kOpenShare) return {};
+    return fmt::format(" ({} of the window)", SharePercent(share));
+  }
+
   void AddWarnings() {
     std::vector<const Finding*> told;
     for (const Finding& f : d_.findings) {
-      if (IsShown(f) && IsWarning(f)) told.push_back(&f);
+      if (IsShown(f) && IsWarning(f) && !IsHot(f)) told.push_back(&f);
     }
     // What makes numbers void first, then what is not about the recording.
     std::stable_sort(told.begin(), told.end(),
@@ -578,7 +612,7 @@ class Maker {
             {trace::LossText(losses) + ": " + losses.reasons, "", true});
       } else {
         out_.warnings.push_back(
-            {f->rule->title, f->todo, f->severity == "blocker"});
+            {f->rule->title + OfWindow(*f), f->todo, f->severity == "blocker"});
       }
     }
     AddNoDevice();
@@ -631,8 +665,10 @@ class Maker {
     }
     const bool lost = largest->share >= kSentenceShare;
     const SpentWord& word = WordsOf(lost ? largest->spent : Spent::kCompute);
+    const bool gpu = IsOfGpu(model_->trace());
     const std::string who =
-        devices == 1 ? "The GPU" : fmt::format("{} GPUs", devices);
+        devices == 1 ? (gpu ? "The GPU" : "The device")
+                     : fmt::format("{} {}", devices, gpu ? "GPUs" : "devices");
     const double share = lost ? largest->share : out_.bar[0].share;
     std::string text = fmt::format("{} {} {} of the time{}", who,
                                    devices == 1 ? word.one : word.many,
@@ -760,6 +796,7 @@ std::string AnswerJson(const TraceAnswer& a) {
   w.Text("detail", a.limited_by.detail);
   w.Real("share", a.limited_by.share);
   w.Close();
+  w.Texts("hot", a.hot);
   w.Array("fixes", Lines::kEach);
   for (size_t i = 0; i < a.fixes.size(); ++i) WriteFix(w, a.fixes[i], i + 1);
   w.Close();

@@ -103,6 +103,9 @@ struct TraceAnswer {
   } limited_by;
 
   std::string sentence;
+  // One line for each op that takes much of the time: how near to its limit it
+  // is and why. The first takes most; at most kMostHot.
+  std::vector<std::string> hot;
   std::vector<AnswerFix> fixes;  // by gain, at most kMostFixes
   std::vector<AnswerWarning> warnings;
   int64_t together_ns = 0;  // of all fixes, those that are not shown too
@@ -113,6 +116,7 @@ struct TraceAnswer {
   int64_t Ns(Spent spent) const { return bar[static_cast<size_t>(spent)].ns; }
 };
 inline constexpr size_t kMostFixes = 5;
+inline constexpr size_t kMostHot = 2;
 
 // `report`: the tables and notes of a report without options on the same
 // session. Errors: those of the facts that it asks for.

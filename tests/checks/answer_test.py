@@ -140,6 +140,10 @@ def check_fixes(check, name, answer):
         holds(check, f"{name}: {fix['do']}: open is a ceiling",
                    (fix["sure"] == "open") == (fix["how"] == "ceiling") and
               (fix["sure"] == "open" or fix["rule"] != ""))
+    holds(check, f"{name}: at most two lines of what takes much time, each "
+          "with a number", len(answer["hot"]) <= 2 and
+          all(re.search(r"\d", text) for text in answer["hot"]),
+          answer["hot"])
     holds(check, f"{name}: together no more than the window",
                0 <= answer["together_ns"] <= answer["window_ns"])
 
