@@ -240,6 +240,16 @@ class Maker {
     out_.window_ns = last - trace.first_ns;
   }
 
+  // Whether the file holds device work that no reader takes.
+  bool HasUnread() const {
+    const Table* const unread = report_.Find("unread_events");
+    if (unread == nullptr) return false;
+    for (size_t row = 0; row < unread->rows(); ++row) {
+      if (unread->At(row, "of_device").text() == "yes") return true;
+    }
+    return false;
+  }
+
   std::string HostSentence() const {
     const Table* const ops = report_.Find("host_ops");
     int64_t ns = 0;
@@ -249,7 +259,8 @@ class Maker {
     // The first is the one of most time.
     constexpr size_t kLongestName = 32;
     const std::string_view most = ops->At(0, "op").text();
-    return fmt::format("No GPU work; ops take {} of {}, most {}.",
+    return fmt::format("{}; ops take {} of {}, most {}.",
+                       HasUnread() ? "GPU work is not read" : "No GPU work",
                        HumanTime(ns), HumanTime(out_.window_ns),
                        Shorten(most.substr(0, most.find(' ')), kLongestName));
   }
@@ -475,6 +486,16 @@ class Maker {
            (f.rule->id == kHeadroom && f.fixes[0]->layer == "recording");
   }
 
+  // What such a line is about: the time that is open, or what it takes.
+  static int64_t HotNs(const Finding& f) {
+    int64_t ns = f.open_ns;
+    for (const auto& [name, text] : f.values) {
+      if (IsHot(f) && (name == "took_ns" || name == "busy_ns"))
+        ns = std::max(ns, ParseInt(text).value_or(0));
+    }
+    return ns;
+  }
+
   // What takes much of the window on the device, with what is known of it.
   void AddHot() {
     std::vector<const Finding*> hot;
@@ -486,7 +507,7 @@ class Maker {
     }
     std::stable_sort(hot.begin(), hot.end(),
                      [](const Finding* a, const Finding* b) {
-                       return a->open_ns > b->open_ns;
+                       return HotNs(*a) > HotNs(*b);
                      });
     hot.resize(std::min(hot.size(), kMostHot));
     for (const Finding* const f : hot) out_.hot.push_back(f->what);

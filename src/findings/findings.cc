@@ -293,7 +293,8 @@ class Run {
     const size_t ranks = out_.device_names.size();
     ledger_.emplace(std::vector<IntervalSet>(ranks), world_->own_ns);
     facts_ = world_->facts;
-    for (const char* name : {"torch", "jax", "amd", "cuda", "kineto"})
+    for (const char* name :
+         {"torch", "jax", "amd", "cuda", "kineto", "captures"})
       facts_.try_emplace(name, "0");
     facts_["window_ns"] = std::to_string(out_.window_ns);
     facts_["total_ns"] =
@@ -397,6 +398,19 @@ class Run {
     return {};
   }
 
+  // Whether graphs are captured in the recording, as names of calls say.
+  bool Captures() const {
+    const trace::Trace& trace = session_->trace();
+    for (uint32_t i = 0; i < trace.strings.size(); ++i) {
+      const std::string_view name = trace.Text(StringId(i));
+      if (name.starts_with("cudaStreamBeginCapture") ||
+          name.starts_with("cuStreamBeginCapture") ||
+          name.starts_with("hipStreamBeginCapture"))
+        return true;
+    }
+    return false;
+  }
+
   // Who wrote and ran this: a fix is told to those who have it.
   Status Producers() {
     LAMINA_ASSIGN(const auto found, database_->Run(R"(
@@ -421,6 +435,7 @@ class Run {
     facts_["amd"] = std::to_string(is(2));
     const bool cuda = is(2) == 0 && is(3) != 0 && IsOfGpu(session_->trace());
     facts_["cuda"] = cuda ? "1" : "0";
+    facts_["captures"] = Captures() ? "1" : "0";
     facts_["kineto"] = std::to_string(torch != 0 && is(4) != 0);
     return {};
   }

@@ -163,6 +163,8 @@ std::string Subject(std::string_view name, size_t most) {
       IsWordCharacter(name[at + 1]) && !IsDigit(name[at + 1]))
     behind("#");
   behind("::");
+  if (name.size() > 4 && name.starts_with("__") && name.ends_with("__"))
+    name = name.substr(2, name.size() - 4);
   constexpr std::string_view kFrame = "_#=*- ";
   name.remove_prefix(std::min(name.find_first_not_of(kFrame), name.size()));
   while (!name.empty() && Contains("#=*- ", name.substr(name.size() - 1)))
