@@ -56,7 +56,7 @@ if [ "$(printf '%s\nGLIBC_%s\n' "$needed" $newest_libc | sort -V | tail -1)" \
   exit 1
 fi
 size=$(stat -c %s "$tree/bin/lamina")
-for page in trace graph; do
+for page in trace ranks graph; do
   [ -s "$build/generated/${page}_page.html" ] || {
     echo "the report page is not in this build: no node, or no packages" >&2
     exit 1

@@ -395,6 +395,27 @@ py::tuple Report(const PySession& self, const std::string& layout,
   return DocumentOf(document);
 }
 
+py::str AnswerOf(const PySession& self, const py::object& progress) {
+  lamina::Session& session = self.Ask();
+  lamina::RunOptions options;
+  options.stop.emplace();
+  return Text(*Get(Run(*options.stop, progress, [&](const auto& tell) {
+    options.progress = tell;
+    return session.Answer(options);
+  })));
+}
+
+void WritePage(const PySession& self, const std::string& path,
+               const py::object& progress) {
+  lamina::Session& session = self.Ask();
+  lamina::RunOptions options;
+  options.stop.emplace();
+  Check(Run(*options.stop, progress, [&](const auto& tell) {
+    options.progress = tell;
+    return session.WritePage(path, options);
+  }));
+}
+
 // What Python gives for a parameter: texts that are no Unicode do not come from
 // it, numbers of numpy do.
 lamina::ParamValue ValueOf(const py::handle& value) {
@@ -515,5 +536,7 @@ PYBIND11_MODULE(_core, m) {
       .def("table", &TableOf)
       .def("query", &Query)
       .def("report", &Report)
+      .def("answer", &AnswerOf)
+      .def("page", &WritePage)
       .def("ask", &AskTrace);
 }

@@ -5,13 +5,13 @@
 // the two by their hashes, so nothing else on the page can run. Pages of traces
 // do not carry what lays graphs out, nor those of dumps the views of events.
 // The library is what lamina serve shows first.
-//   node build.mjs WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH OUT_MEMORY OUT_LIBRARY
+//   node build.mjs WEB_DIR WORK_DIR OUT_TRACE OUT_RANKS OUT_GRAPH OUT_MEMORY OUT_LIBRARY
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [web, work, traceOut, graphOut, memoryOut, libraryOut] =
+const [web, work, traceOut, ranksOut, graphOut, memoryOut, libraryOut] =
   process.argv.slice(2);
 const require = createRequire(join(work, "package.json"));
 const esbuild = require("esbuild");
@@ -50,9 +50,11 @@ function licencesOf(packages) {
     ([text, names]) => `<!--\n${names.join(", ")}\n${text}\n-->\n`).join("");
 }
 
-const style = await bundle("page.css");
+const common = await bundle("page.css");
 
-async function write(entry, packages, out) {
+// `own`: the style of this program alone.
+async function write(entry, own, packages, out) {
+  const style = common + (own ? "\n" + await bundle(own) : "");
   const script = await bundle(entry);
   if (/<\/script|<!--/i.test(script) || /<\/style/i.test(style))
     throw new Error("the bundle holds text that ends its element");
@@ -98,7 +100,9 @@ ${licencesOf(packages)}</body>
   console.log(`${entry}: page without data: ${page.length} bytes`);
 }
 
-await write("trace.ts", [], traceOut);
-await write("graph.ts", ["@dagrejs/dagre", "@dagrejs/graphlib"], graphOut);
-await write("memory.ts", [], memoryOut);
-await write("library.ts", [], libraryOut);
+await write("trace.ts", "", [], traceOut);
+await write("ranks.ts", "", [], ranksOut);
+await write("graph.ts", "graph.css", ["@dagrejs/dagre", "@dagrejs/graphlib"],
+            graphOut);
+await write("memory.ts", "memory.css", [], memoryOut);
+await write("library.ts", "library.css", [], libraryOut);

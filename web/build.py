@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the template of the report page.
 
-usage: build.py WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH OUT_MEMORY OUT_LIBRARY
+usage: build.py WEB_DIR WORK_DIR OUT_TRACE OUT_RANKS OUT_GRAPH OUT_MEMORY
+                OUT_LIBRARY
 
 Installs the locked packages into WORK_DIR (not into the source tree) when the
 lock file has changed, then bundles with esbuild. Where node or npm is missing

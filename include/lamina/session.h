@@ -174,6 +174,19 @@ class LAMINA_API Session {
                                               const Params& params = {},
                                               const RunOptions& options = {});
 
+  // The answer over the trace, as the first screen of the program shows it: a
+  // JSON object, the key "answer" of `lamina report --format json`. What the
+  // window was spent on, what limits it, what to change and what that saves;
+  // times in nanoseconds, and in "shown" the words of a screen. Made once and
+  // kept. Errors: those of a report.
+  Result<std::shared_ptr<const std::string>> Answer(
+      const RunOptions& options = {});
+
+  // Writes the page of `lamina report -o path`. Errors: kUsage for a build
+  // without a page or where `path` is an input; kInput for a file that cannot
+  // be written.
+  Status WritePage(const std::string& path, const RunOptions& options = {});
+
   struct Impl;
 
  private:

@@ -2,6 +2,9 @@
 """A trace that is opened once and asked many times, from any thread."""
 from __future__ import annotations
 
+import difflib
+import html
+import json
 import os
 from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
@@ -71,8 +74,11 @@ class Trace(TraceQuestions):
     def __getattr__(self, name: str) -> Table:
         if name in _NAMES:
             return self.table(name)
-        raise AttributeError(f"a trace has no '{name}'; lamina.list_tables() "
-                             "names the tables")
+        near = difflib.get_close_matches(
+            name, [n for n in self.__dir__() if not n.startswith("_")], n=3)
+        hint = (f"did you mean {' or '.join(near)}?" if near
+                else "lamina.list_tables() names the tables")
+        raise AttributeError(f"a trace has no '{name}'; {hint}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_NAMES]
@@ -97,6 +103,21 @@ class Trace(TraceQuestions):
         return Report("report", self._core.report(
             layout, list(only), recompute, python_stacks, link, overlaps,
             short_kernel_ns, micro_idle_ns, tokens, progress))
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """What the first screen of the program shows: what the window was spent
+        on ("bar"), "mfu", "limited_by", what to change and what that saves
+        ("fixes"), "warnings". The object "answer" of `lamina report --format
+        json`: times in nanoseconds, and in "shown" the words of a screen. Made
+        once, when it is first asked for."""
+        found: dict[str, Any] = json.loads(self._core.answer(None))
+        return found
+
+    def page(self, path: Path, *, progress: Optional[Progress] = None) -> None:
+        """Writes the page of `lamina report -o path`: one HTML file, to look at
+        and to share."""
+        self._core.page(os.fspath(path), progress)
 
     def ask(self, question: str, *, allow_write: bool = False,
             progress: Optional[Progress] = None, **params: Any) -> Report:
@@ -139,8 +160,63 @@ class Trace(TraceQuestions):
         pass
 
     def __repr__(self) -> str:
+        on = f" on {', '.join(self.info.devices)}" if self.info.devices else ""
         return (f"<Trace {self.info.path!r} {self.info.format} "
-                f"{self.info.slices} slices>")
+                f"{self.info.slices} slices{on}>")
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the answer."""
+        return answer_html(self.answer)
+
+
+# The parts of the bar, idle ones pale.
+_COLORS = {
+    "compute": "#474ec6", "communication": "#b36d4c", "copies": "#757575",
+    "input": "#e8a3b4", "host": "#f8c79b", "launch": "#d9cf9c",
+    "sync": "#ecb9ec", "wait": "#bfc3c9", "outside": "#dddddd",
+    "unknown": "#d6d0c7"}
+
+
+def answer_html(answer: Mapping[str, Any]) -> str:
+    """An answer (Trace.answer) as HTML for notebooks, with the words of the
+    screen."""
+    def text(value: object) -> str:
+        return html.escape(str(value))
+
+    facts = [f"{answer['window']} window"]
+    if answer["devices"]:
+        facts += [f"MFU {answer['mfu']['shown']}",
+                  f"limited by {answer['limited_by']['shown']}"]
+    if answer["together"]:
+        facts.append(f"all fixes {answer['together']}")
+    parts = [part for part in answer["bar"] if part["ns"] > 0]
+    bar = "".join(
+        f"<div title=\"{text(p['words'])} {text(p['shown']['time'])}\" style=\""
+        f"width:{100 * p['share']:.4f}%;background:{_COLORS[p['key']]}\"></div>"
+        for p in parts)
+    legend = " &nbsp; ".join(
+        f"<span style=\"color:{_COLORS[p['key']]}\">&#9632;</span> "
+        f"{text(p['words'])} {text(p['shown']['time'])} "
+        f"{text(p['shown']['share'])}"
+        for p in sorted(parts, key=lambda part: -part["ns"]))
+    fixes = "".join(
+        f"<tr><td>{fix['rank']}</td>"
+        f"<td style=\"text-align:left\"><b title=\"{text(fix['what'])}\">"
+        f"{text(fix['do'])}</b></td>"
+        f"<td>{text(fix['shown']['before'])} &rarr; "
+        f"{text(fix['shown']['after'])}</td><td>{text(fix['shown']['gain'])}</td>"
+        f"<td>{text(fix['how'])}, {text(fix['sure'])}</td>"
+        f"<td style=\"text-align:left\">{text(fix['where']['shown'])}</td></tr>"
+        for fix in answer["fixes"])
+    warnings = "".join(
+        f"<li>{text(w['title'])}{text(': ' + w['do'] if w['do'] else '')}</li>"
+        for w in answer["warnings"])
+    return (f"<div><b>{text(answer['sentence'])}</b><br>"
+            f"{text(' · '.join(facts))}"
+            f"<div style=\"display:flex;height:18px;margin:4px 0\">{bar}</div>"
+            f"<small>{legend}</small>"
+            + (f"<table>{fixes}</table>" if fixes else "")
+            + (f"<ul>{warnings}</ul>" if warnings else "") + "</div>")
 
 
 def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,

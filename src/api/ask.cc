@@ -8,13 +8,15 @@
 #include "api/guard.h"
 #include "api/session_impl.h"
 #include "base/parallel.h"
+#include "findings/answer.h"
 #include "questions/questions.h"
+#include "questions/report.h"
 #include "snapshot/cache.h"
 
 namespace lamina {
 namespace {
 
-using Answer = Result<std::shared_ptr<const Document>>;
+using Documented = Result<std::shared_ptr<const Document>>;
 
 // Traces that one question opens, which may want one of them again. As many as
 // this many bytes of input fill stay open until it is answered.
@@ -89,8 +91,8 @@ Status MayWrite(const questions::Question& question, bool allow_write) {
                          "set allow_write where that is wanted"));
 }
 
-Answer Run(const questions::Question& question, const Params& params,
-           Caller& caller) {
+Documented Run(const questions::Question& question, const Params& params,
+               Caller& caller) {
   LAMINA_ASSIGN(auto made, questions::Ask(question, params, caller.asker));
   return std::make_shared<const Document>(std::move(made.document));
 }
@@ -107,9 +109,9 @@ const std::vector<QuestionInfo>& ListQuestions() {
   return questions;
 }
 
-Answer Session::Ask(std::string_view question, const Params& params,
-                    const RunOptions& options) {
-  return api::Guarded(options.stop, [&]() -> Answer {
+Documented Session::Ask(std::string_view question, const Params& params,
+                        const RunOptions& options) {
+  return api::Guarded(options.stop, [&]() -> Documented {
     LAMINA_ASSIGN(const questions::Question* const asked,
                   questions::FindQuestion(question));
     const QuestionInfo& info = asked->info;
@@ -169,19 +171,86 @@ Answer Session::Ask(std::string_view question, const Params& params,
       return Fail(InputError(path, "is not the trace that is open"));
     };
     if (!kept) return Run(*asked, all, caller);
-    return impl_->answers_once.Get(impl_->mutex, key, known, [&]() -> Answer {
-      LAMINA_ASSIGN(auto document, Run(*asked, all, caller));
-      const std::lock_guard lock(impl_->mutex);
-      if (answers.size() == Impl::kAnswers) answers.erase(answers.begin());
-      answers.emplace_back(key, document);
-      return document;
-    });
+    return impl_->answers_once.Get(
+        impl_->mutex, key, known, [&]() -> Documented {
+          LAMINA_ASSIGN(auto document, Run(*asked, all, caller));
+          const std::lock_guard lock(impl_->mutex);
+          if (answers.size() == Impl::kAnswers) answers.erase(answers.begin());
+          answers.emplace_back(key, document);
+          return document;
+        });
   });
 }
 
-Answer Ask(std::string_view question, const Params& params,
-           const AskOptions& options) {
-  return api::Guarded(options.stop, [&]() -> Answer {
+namespace {
+
+// What a report on the trace that is open is made by.
+void AnswerByOpen(const std::string& path,
+                  const std::shared_ptr<engine::Session>& session,
+                  Caller& caller) {
+  caller.traces.open = [&path, &session](const std::string& asked)
+      -> Result<std::shared_ptr<engine::Session>> {
+    if (asked == path) return session;
+    return Fail(InputError(asked, "is not the trace that is open"));
+  };
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const std::string>> Session::Answer(
+    const RunOptions& options) {
+  using Found = Result<std::shared_ptr<const std::string>>;
+  return api::Guarded(options.stop, [&]() -> Found {
+    return impl_->answer_once.Get(
+        impl_->mutex, 0, [&] { return impl_->answer; },
+        [&]() -> Found {
+          LAMINA_ASSIGN(const questions::Question* const report,
+                        questions::FindQuestion("report"));
+          Caller caller(impl_->opened, options.progress, options.stop);
+          AnswerByOpen(impl_->info.path, impl_->session, caller);
+          LAMINA_ASSIGN(auto made,
+                        questions::Ask(*report, {{"trace", impl_->info.path}},
+                                       caller.asker));
+          if (made.first == nullptr)
+            return Fail(InputError(impl_->info.path, "gives no answer"));
+          auto text = std::make_shared<const std::string>(
+              findings::AnswerJson(*made.first));
+          const std::lock_guard lock(impl_->mutex);
+          impl_->answer = text;
+          return text;
+        });
+  });
+}
+
+Status Session::WritePage(const std::string& path, const RunOptions& options) {
+  return api::Guarded(options.stop, [&]() -> Status {
+    LAMINA_TRY(impl_->Unchanged());
+    LAMINA_TRY(questions::KeepInputs("path", path, {impl_->info.path}));
+    Caller caller(impl_->opened, options.progress, options.stop);
+    AnswerByOpen(impl_->info.path, impl_->session, caller);
+    caller.asker.detail = questions::Detail::kPage;
+    questions::ReportParams report;
+    report.trace = impl_->info.path;
+    report.compiled = impl_->opened.compiled;
+    LAMINA_ASSIGN(
+        questions::Answer made,
+        questions::Complete(
+            [&] { return questions::AskReport(report, caller.asker); },
+            caller.asker));
+    questions::PutNames(made.document, PlainNames);
+    if (!made.page) {
+      return Fail(UsageError("there is no page of " + impl_->info.path,
+                             "write its tables instead"));
+    }
+    questions::PageRequest request;
+    request.output = path;
+    return made.page(made.document, request);
+  });
+}
+
+Documented Ask(std::string_view question, const Params& params,
+               const AskOptions& options) {
+  return api::Guarded(options.stop, [&]() -> Documented {
     LAMINA_ASSIGN(const questions::Question* const asked,
                   questions::FindQuestion(question));
     LAMINA_TRY(MayWrite(*asked, options.allow_write));

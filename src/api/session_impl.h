@@ -43,6 +43,8 @@ struct Session::Impl {
   // A question and what it is given.
   using Asked = std::pair<std::string, Params>;
   MadeOnce<Asked> answers_once;
+  MadeOnce<int> answer_once;
+  std::shared_ptr<const std::string> answer;
   std::map<std::string, std::shared_ptr<const Table>, std::less<>> kept;
   std::map<std::string, std::weak_ptr<const Table>, std::less<>> held;
   std::vector<std::pair<ReportOptions, std::shared_ptr<const Document>>>

@@ -2,13 +2,16 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/core.h>
 #include <mutex>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/byte_sink.h"
@@ -90,8 +93,109 @@ std::string_view FormatOfName(std::string_view name) {
   return {};
 }
 
+namespace {
+
+// A page that nobody named, in a folder of its own; empty: there is no room.
+std::string UnnamedPage() {
+  const char* const base = std::getenv("TMPDIR");
+  std::string folder =
+      std::string(base != nullptr && *base != 0 ? base : "/tmp") +
+      "/lamina-XXXXXX";
+  return ::mkdtemp(folder.data()) == nullptr ? "" : folder + "/report.html";
+}
+
+// The program in PATH that has this name; empty: none.
+std::string InPath(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    std::string file = std::string(TakeUntil(rest, ':')) + "/";
+    file += name;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
+// Shows a file in a browser, or says where it lies.
+void OpenInBrowser(const std::string& file) {
+  std::string program;
+  if (const char* const own = std::getenv("BROWSER"); own != nullptr)
+    program = Contains(own, "/") ? own : InPath(own);
+  for (const char* const name : {"xdg-open", "open", "wslview"}) {
+    if (program.empty()) program = InPath(name);
+  }
+  std::fprintf(stderr, "lamina: %s%s\n", EscapeTerminal(file).c_str(),
+               program.empty() ? " (no browser found: open it by hand)" : "");
+  if (program.empty()) return;
+  std::error_code error;
+  const std::string whole = std::filesystem::absolute(file, error).string();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Its output is not that of the program.
+    const int none = ::open("/dev/null", O_RDWR);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      ::dup2(none, fd);
+    ::execl(program.c_str(), program.c_str(), whole.c_str(), nullptr);
+    ::_exit(127);
+  }
+  if (child > 0) ::waitpid(child, nullptr, 0);
+}
+
+// While it lives, what is written to a terminal goes through a pager: that of
+// LAMINA_PAGER or PAGER, else less. One that shows what fits without asking is
+// told to.
+class Pager {
+ public:
+  explicit Pager(bool wanted) {
+    if (!wanted || isatty(STDOUT_FILENO) == 0 || isatty(STDIN_FILENO) == 0)
+      return;
+    const char* pager = std::getenv("LAMINA_PAGER");
+    if (pager == nullptr) pager = std::getenv("PAGER");
+    const std::string command = pager == nullptr ? "less" : pager;
+    std::string_view rest = command;
+    const std::string name(TakeUntil(rest, ' '));
+    if (name.empty() || name == "cat" ||
+        (!Contains(name, "/") && InPath(name).empty()))
+      return;
+    // As the terminal has them, not the pipe.
+    OutputWidth();
+    OutputColor();
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+    std::fflush(stdout);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::dup2(ends[0], STDIN_FILENO);
+      ::setenv("LESS", "FRX", 0);
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(ends[0]);
+    if (child_ > 0) {
+      terminal_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+      ::dup2(ends[1], STDOUT_FILENO);
+    }
+    ::close(ends[1]);
+  }
+  ~Pager() {
+    if (child_ <= 0) return;
+    std::fflush(stdout);
+    ::dup2(terminal_, STDOUT_FILENO);
+    ::close(terminal_);
+    ::waitpid(child_, nullptr, 0);
+  }
+  Pager(const Pager&) = delete;
+  Pager& operator=(const Pager&) = delete;
+
+ private:
+  pid_t child_ = -1;
+  int terminal_ = -1;
+};
+
+}  // namespace
+
 void Common::AddTo(questions::Description& args, Output names,
-                   const char* own_format) {
+                   const char* own_format, bool opens) {
   if (names == Output::kFiles) {
     AddRulesTo(args);
     AddRedactTo(args);
@@ -120,6 +224,10 @@ void Common::AddTo(questions::Description& args, Output names,
   args.Add("-o,--output", output,
            own ? "File or folder to write"
                : "File, or folder for csv (default: standard output)");
+  if (opens) {
+    args.Flag("--open", open,
+              "Show the answer as a page in the browser (BROWSER)");
+  }
   if (!own) {
     asker.AddOnlyTo(args);
     AddRedactTo(args);
@@ -132,6 +240,13 @@ void Common::AddTo(questions::Description& args, Output names,
             "Parse the trace, and keep nothing in the cache (lamina cache)");
   AddTimingTo(args);
   args.Check([this, &chosen, names, formats] {
+    if (open && chosen.given && format != "html")
+      return "--open: a page is html, and --format says " + format;
+    if (open && output == "-") output = UnnamedPage();
+    if (open && output.empty())
+      return std::string("--open: there is no room for a page in TMPDIR");
+    if (open && FormatOfName(output) != "html")
+      return "--open: the name " + output + " is not that of a page (.html)";
     std::string_view said = FormatOfName(output);
     if (names == Output::kOwn ||
         (names == Output::kDocumentOrOwn && said == "json"))
@@ -209,7 +324,9 @@ std::unique_ptr<render::Secrets> Common::SecretsOf(
                 : nullptr;
 }
 
-int OutputWidth() {
+namespace {
+
+int TerminalWidth() {
   struct winsize size {};
   if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
       size.ws_col > 20)
@@ -219,6 +336,14 @@ int OutputWidth() {
     if (width && *width > 20 && *width < 1000) return static_cast<int>(*width);
   }
   return 100;
+}
+
+}  // namespace
+
+// Once: a pager stands before the terminal later.
+int OutputWidth() {
+  static const int width = TerminalWidth();
+  return width;
 }
 
 ScreenOptions ScreenOfTerminal() {
@@ -243,9 +368,12 @@ ScreenOptions ScreenOfTerminal() {
 }
 
 bool OutputColor() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr &&
-         term != nullptr && std::string_view(term) != "dumb";
+  static const bool color = [] {
+    const char* term = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr &&
+           term != nullptr && std::string_view(term) != "dumb";
+  }();
+  return color;
 }
 
 namespace {
@@ -260,8 +388,11 @@ Status WriteTables(const Document& document, const Common& common,
   options.color = common.output == "-" && OutputColor();
   options.top = common.asker.top;
   options.threads = common.asker.ThreadCount();
-  if (first != nullptr && common.format == "json")
-    options.answer = findings::AnswerJson(*first);
+  if (first != nullptr) {
+    options.answer = common.format == "markdown"
+                         ? findings::AnswerMarkdown(*first)
+                         : findings::AnswerJson(*first);
+  }
   if (!common.words.ReadsStdin()) options.words = common.words.Words();
   const auto secrets = common.SecretsOf(document.inputs);
   options.redact = secrets.get();
@@ -300,8 +431,12 @@ Status WriteAnswer(questions::Answer& answer, const Common& common) {
 Result<int> Print(questions::Answer& answer, Common& common) {
   if (!answer.nothing) {
     const ScopedStage stage(&common.asker.times, "write");
+    const bool screen = answer.first != nullptr && !answer.full;
+    const Pager pager(common.format == "table" && common.output == "-" &&
+                      !screen);
     LAMINA_TRY(WriteAnswer(answer, common));
   }
+  if (common.open) OpenInBrowser(common.output);
   if (!answer.below.empty()) {
     std::fputs(answer.below.c_str(), common.output == "-" ? stdout : stderr);
   }
@@ -330,7 +465,8 @@ Status KeepNamed(const questions::Description& takes,
 Run RunOf(const CommandInfo& command, questions::Description& takes,
           Common& common) {
   const questions::Body body = command.describe(takes, common.asker);
-  common.AddTo(takes, command.output, command.own_format);
+  common.AddTo(takes, command.output, command.own_format,
+               std::string_view(command.name) == "report");
   return [body, &command, &takes, &common]() -> Result<int> {
     const bool owns = command.owns_output != nullptr
                           ? command.owns_output(takes, common)

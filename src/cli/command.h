@@ -38,6 +38,7 @@ struct Common {
   bool timing = false;
   bool redact = false;
   bool no_cache = false;
+  bool open = false;  // the page of a report, in a browser
 
   questions::Asker asker;
   questions::CommandWords words;  // set before the command runs
@@ -45,8 +46,9 @@ struct Common {
 
   // Adds the options to a command. `own_format`, where there is one, is written
   // by the command itself besides those that write documents.
+  // `opens`: what it answers can be opened in a browser.
   void AddTo(questions::Description& args, Output names = Output::kDocument,
-             const char* own_format = nullptr);
+             const char* own_format = nullptr, bool opens = false);
   // Once the line was parsed: what it says of who asks.
   Status Prepare();
   // What a page of these inputs must not show; null: it may show all.

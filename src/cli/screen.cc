@@ -19,6 +19,7 @@ using findings::AnswerFix;
 using findings::BarPart;
 using findings::SharePercent;
 using findings::Spent;
+using findings::TimeForm;
 using findings::TraceAnswer;
 
 // How a part of the bar looks: in colour the idle ones are all shaded.
@@ -41,29 +42,6 @@ constexpr std::array<Look, findings::kSpent> kLooks = {{
     {"·", '.', "▒", 0x6a, 0x6d, 0x6d, "90"},
     {"·", '.', "▒", 0x9f, 0x95, 0x94, "90"},
 }};
-
-// A time in the unit of another one and with as many decimals.
-struct TimeForm {
-  double unit_ns = 1;
-  const char* unit = "ns";
-  int decimals = 0;
-
-  explicit TimeForm(int64_t like_ns) {
-    static constexpr std::pair<double, const char*> kUnits[] = {
-        {1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
-    for (const auto& [ns, name] : kUnits) {
-      unit_ns = ns;
-      unit = name;
-      if (static_cast<double>(like_ns) >= ns) break;
-    }
-    const double value = static_cast<double>(like_ns) / unit_ns;
-    decimals = unit_ns == 1 ? 0 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  }
-  std::string Number(int64_t ns) const {
-    return fmt::format("{:.{}f}", static_cast<double>(ns) / unit_ns, decimals);
-  }
-  std::string Text(int64_t ns) const { return Number(ns) + " " + unit; }
-};
 
 class Screen {
  public:
@@ -157,11 +135,7 @@ class Screen {
     if (HasBar()) {
       facts.push_back(a_.mfu.value ? "MFU " + SharePercent(*a_.mfu.value)
                                    : "MFU unknown: " + a_.mfu.why);
-      const auto& [what, detail, share] = a_.limited_by;
-      facts.push_back(detail.empty() ? fmt::format("limited by {}", what)
-                      : detail.starts_with(what)
-                          ? fmt::format("limited by {}", detail)
-                          : fmt::format("limited by {}: {}", what, detail));
+      facts.push_back("limited by " + findings::LimitWords(a_.limited_by));
     }
     if (a_.known >= 2) {
       facts.push_back(fmt::format("all fixes {} {} {}",
@@ -273,21 +247,10 @@ class Screen {
     lines_.push_back(std::move(line));
   }
 
-  static std::string BaseName(const std::string& path) {
-    return path.substr(path.rfind('/') + 1);
-  }
-
   // "at model.py:40 > modeling_owlv2.py:410 forward"; empty: not known.
   std::string Place(const AnswerFix& fix) const {
-    std::string text;
-    const auto add = [&](const findings::SourceLine& line, bool function) {
-      text += text.empty() ? "at " : Behind();
-      text += fmt::format("{}:{}", BaseName(line.path), line.line);
-      if (function) text += " " + line.function;
-    };
-    if (fix.own) add(*fix.own, !fix.library);
-    if (fix.library) add(*fix.library, true);
-    return text;
+    const std::string place = findings::PlaceWords(fix, Behind());
+    return place.empty() ? place : "at " + place;
   }
 
   // "bound 43.3-46.0 ms, likely"
@@ -394,9 +357,10 @@ class Screen {
       rest += fmt::format(" | {}", Counted(left, "more warning"));
     const std::string input =
         options_.input.empty() ? "TRACE" : EscapeTerminal(options_.input);
-    std::string text = "more: lamina report " + input + " --full" + rest;
+    std::string text =
+        "more: lamina report " + input + " --full | --open" + rest;
     if (DisplayWidth(text) > width_)
-      text = "more: lamina report TRACE --full" + rest;
+      text = "more: lamina report TRACE --full | --open" + rest;
     return Dim(Fit(text, width_));
   }
 

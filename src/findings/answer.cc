@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fmt/core.h>
 #include <map>
+#include <tuple>
 
 #include "analysis/common/timeline.h"
 #include "analysis/host/idle.h"
@@ -178,6 +179,7 @@ class Maker {
     int64_t own_ns = 0;
     for (const host::DeviceFacts& device : devices) {
       out_.device_names.push_back(device.name);
+      out_.lanes.push_back(device.streams.empty() ? 0 : device.streams.front());
       const analysis::Timeline t =
           analysis::MakeTimeline(trace, device.work, bucket);
       window.start_ns = std::min(window.start_ns, t.window.start_ns);
@@ -201,6 +203,7 @@ class Maker {
       stretches_[idle_->gaps[part.gap].device].push_back(
           {{start, start + part.length_ns}, spent});
     }
+    AddIdle();
     // Other devices work, this one not yet or no more.
     Add(Spent::kOutside, TotalNs() - own_ns);
     const auto total = static_cast<double>(std::max<int64_t>(1, TotalNs()));
@@ -214,6 +217,26 @@ class Maker {
     std::stable_sort(
         out_.families.begin(), out_.families.end(),
         [](const Family& a, const Family& b) { return a.ns > b.ns; });
+  }
+
+  void AddIdle() {
+    for (uint32_t d = 0; d < stretches_.size(); ++d) {
+      std::vector<Stretch> by_start = stretches_[d];
+      std::ranges::stable_sort(
+          by_start, {}, [](const Stretch& one) { return one.at.start_ns; });
+      for (const auto& [at, spent] : by_start) {
+        if (at.end_ns <= at.start_ns) continue;
+        if (!out_.idle.empty()) {
+          auto& [last, span] = out_.idle.back();
+          if (last == spent && span.device == d &&
+              span.start_ns + span.dur_ns == at.start_ns) {
+            span.dur_ns += at.length_ns();
+            continue;
+          }
+        }
+        out_.idle.push_back({spent, {d, at.start_ns, at.length_ns()}});
+      }
+    }
   }
 
   // A moment with several kernels belongs to the one that began first.
@@ -404,10 +427,51 @@ class Maker {
         if (fix.text.size() < 3) fix.text.push_back(one->text);
       }
       fix.verify = f.rule->verify;
+      fix.spans = SpansOf(f);
       findings_.push_back(&f);
       Put(std::move(fix));
     }
     out_.together_ns = std::min(out_.together_ns, out_.window_ns);
+  }
+
+  static void Sort(std::vector<DeviceSpan>& spans) {
+    std::ranges::sort(spans, {}, [](const DeviceSpan& one) {
+      return std::tuple(one.device, one.start_ns, one.dur_ns);
+    });
+  }
+
+  static std::vector<DeviceSpan> SpansOf(const Finding& f) {
+    std::vector<DeviceSpan> spans;
+    if (f.rule->over_ranks) return spans;
+    for (const Claim& claim : f.spans) {
+      if (claim.dur_ns > 0 && claim.owned_ns > 0)
+        spans.push_back({claim.device, claim.start_ns, claim.dur_ns});
+    }
+    Sort(spans);
+    return spans;
+  }
+
+  // Of idle time, or of communication or copies that nothing hides: then of
+  // each of those events as a whole.
+  std::vector<DeviceSpan> SpansOf(Spent spent) const {
+    std::vector<DeviceSpan> spans;
+    for (const auto& [of, span] : out_.idle) {
+      if (of == spent) spans.push_back(span);
+    }
+    if (spent != Spent::kCommunication && spent != Spent::kCopies) return spans;
+    const analysis::Bucket bucket = spent == Spent::kCommunication
+                                        ? analysis::Bucket::kCommunication
+                                        : analysis::Bucket::kMemcpy;
+    const auto& trace = model_->trace();
+    for (uint32_t d = 0; d < model_->devices().size(); ++d) {
+      for (const trace::SliceId s : model_->devices()[d].work) {
+        if (context_->device.bucket(s) == bucket) {
+          spans.push_back({d, trace.Start(s) - trace.first_ns,
+                           trace.End(s) - trace.Start(s)});
+        }
+      }
+    }
+    return spans;
   }
 
   void Put(AnswerFix fix) {
@@ -532,6 +596,7 @@ class Maker {
       fix.what = f.what;
       fix.text = {f.fixes[0]->text};
       fix.verify = f.rule->verify;
+      fix.spans = SpansOf(f);
       Put(std::move(fix));
     }
   }
@@ -561,6 +626,7 @@ class Maker {
       fix.text = {(mostly.empty() ? "" : "Mostly " + mostly + ". ") +
                   std::string(word.text)};
       fix.verify = fmt::format("less {} in the bar", word.words);
+      fix.spans = SpansOf(part.spent);
       Put(std::move(fix));
     }
     std::stable_sort(out_.fixes.begin(), out_.fixes.end(),
@@ -726,7 +792,45 @@ void WriteSource(json::Writer& w, std::string_view key,
   w.Close();
 }
 
+// "24 %", "unknown: no shapes recorded"; empty without a device.
+std::string MfuWords(const TraceAnswer& a) {
+  if (a.device_names.empty()) return "";
+  return a.mfu.value ? SharePercent(*a.mfu.value) : "unknown: " + a.mfu.why;
+}
+
+// "1.08 s → 0.19 s", of two fixes or more.
+std::string TogetherWords(const TraceAnswer& a) {
+  if (a.known < 2) return "";
+  const TimeForm time(a.window_ns);
+  return time.Text(a.window_ns) + " → " +
+         time.Text(a.window_ns - a.together_ns);
+}
+
+// "1.08 s window, MFU 2.4 %, limited by host: data loading"
+std::string FactWords(const TraceAnswer& a) {
+  std::string text = TimeForm(a.window_ns).Text(a.window_ns) + " window";
+  if (!a.device_names.empty()) {
+    text += ", MFU " + MfuWords(a) + ", limited by " + LimitWords(a.limited_by);
+  }
+  if (const std::string all = TogetherWords(a); !all.empty())
+    text += ", all fixes " + all;
+  return text;
+}
+
+std::string WarningWords(const AnswerWarning& warning) {
+  if (warning.todo.empty()) return warning.title + ".";
+  std::string todo = warning.todo;
+  todo.front() = LowerCase(todo.front());
+  return warning.title + ": " + todo + ".";
+}
+
+// "−46 %"
+std::string GainWords(const AnswerFix& fix) {
+  return "−" + SharePercent(fix.share);
+}
+
 void WriteFix(json::Writer& w, const AnswerFix& fix, size_t rank) {
+  const TimeForm time(fix.before_ns);
   w.Object();
   w.Int("rank", rank);
   w.Text("id", fix.id);
@@ -748,6 +852,12 @@ void WriteFix(json::Writer& w, const AnswerFix& fix, size_t rank) {
   WriteSource(w, "own", fix.own);
   WriteSource(w, "lib", fix.library);
   w.Int("framework_frames", fix.framework_frames);
+  w.Text("shown", PlaceWords(fix));
+  w.Close();
+  w.Object("shown");
+  w.Text("before", time.Text(fix.before_ns));
+  w.Text("after", time.Text(fix.after_ns));
+  w.Text("gain", GainWords(fix));
   w.Close();
   w.Close();
 }
@@ -766,6 +876,42 @@ std::string SharePercent(double share) {
   return fmt::format("{:.{}f} %", percent, percent < 9.95 ? 1 : 0);
 }
 
+TimeForm::TimeForm(int64_t like_ns) {
+  static constexpr std::pair<double, const char*> kUnits[] = {
+      {1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+  for (const auto& [ns, name] : kUnits) {
+    unit_ns = ns;
+    unit = name;
+    if (static_cast<double>(like_ns) >= ns) break;
+  }
+  const double value = static_cast<double>(like_ns) / unit_ns;
+  decimals = unit_ns == 1 ? 0 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+}
+
+std::string TimeForm::Number(int64_t ns) const {
+  return fmt::format("{:.{}f}", static_cast<double>(ns) / unit_ns, decimals);
+}
+
+std::string LimitWords(const TraceAnswer::Limit& limit) {
+  const auto& [what, detail, share] = limit;
+  if (detail.empty()) return std::string(what);
+  return detail.starts_with(what) ? std::string(detail)
+                                  : fmt::format("{}: {}", what, detail);
+}
+
+std::string PlaceWords(const AnswerFix& fix, std::string_view behind) {
+  std::string text;
+  const auto add = [&](const SourceLine& line, bool function) {
+    if (!text.empty()) text += behind;
+    text += fmt::format("{}:{}", line.path.substr(line.path.rfind('/') + 1),
+                        line.line);
+    if (function) text += " " + line.function;
+  };
+  if (fix.own) add(*fix.own, !fix.library);
+  if (fix.library) add(*fix.library, true);
+  return text;
+}
+
 Result<TraceAnswer> MakeAnswer(engine::Session& session, const Diagnosis& d,
                                const ResultSet& report) {
   return Maker(session, d, report).Make();
@@ -778,6 +924,7 @@ std::string AnswerJson(const TraceAnswer& a) {
   w.Object(Lines::kEach);
   w.Text("sentence", a.sentence);
   w.Int("window_ns", a.window_ns);
+  w.Text("window", TimeForm(a.window_ns).Text(a.window_ns));
   w.Texts("devices", a.device_names);
   w.Text("device", a.device);
   w.Array("bar", Lines::kEach);
@@ -787,6 +934,10 @@ std::string AnswerJson(const TraceAnswer& a) {
     w.Text("words", SpentWords(part.spent));
     w.Int("ns", part.ns);
     w.Real("share", part.share);
+    w.Object("shown");
+    w.Text("time", HumanTime(part.ns));
+    w.Text("share", SharePercent(part.share));
+    w.Close();
     if (part.spent == Spent::kCompute) {
       w.Array("families");
       for (const Family& family : a.families) {
@@ -811,11 +962,13 @@ std::string AnswerJson(const TraceAnswer& a) {
   w.Text("type", a.mfu.type);
   w.Int("period_ns", a.mfu.period_ns);
   w.Text("why", a.mfu.why);
+  w.Text("shown", MfuWords(a));
   w.Close();
   w.Object("limited_by");
   w.Text("class", a.limited_by.what);
   w.Text("detail", a.limited_by.detail);
   w.Real("share", a.limited_by.share);
+  w.Text("shown", LimitWords(a.limited_by));
   w.Close();
   w.Texts("hot", a.hot);
   w.Array("fixes", Lines::kEach);
@@ -830,12 +983,72 @@ std::string AnswerJson(const TraceAnswer& a) {
   }
   w.Close();
   w.Int("together_ns", a.together_ns);
+  w.Text("together", TogetherWords(a));
   w.Object("more");
   w.Int("smaller", a.smaller);
   w.Int("rules_looked", a.looked);
   w.Int("rules", a.rules);
   w.Close();
   w.Close();
+  return out;
+}
+
+std::string AnswerText(const TraceAnswer& a) {
+  std::string out;
+  const auto add = [&](const std::string& line) {
+    out += EscapeTerminal(line) + "\n";
+  };
+  add(a.sentence);
+  add(FactWords(a));
+  for (const BarPart& part : a.bar) {
+    if (part.ns > 0) {
+      add(fmt::format("  {} {} {}", SpentWords(part.spent), HumanTime(part.ns),
+                      SharePercent(part.share)));
+    }
+  }
+  for (size_t i = 0; i < a.fixes.size(); ++i) {
+    const AnswerFix& fix = a.fixes[i];
+    const TimeForm time(fix.before_ns);
+    const std::string place = PlaceWords(fix);
+    add(fmt::format("{}. {}: {} → {} ({}; {}, {}){}{}", i + 1, fix.todo,
+                    time.Text(fix.before_ns), time.Text(fix.after_ns),
+                    GainWords(fix), fix.how, fix.sure,
+                    place.empty() ? "" : " at ", place));
+  }
+  for (const AnswerWarning& warning : a.warnings)
+    add("! " + WarningWords(warning));
+  return out;
+}
+
+std::string AnswerMarkdown(const TraceAnswer& a) {
+  std::string out = "**" + EscapeMarkdown(a.sentence) + "**\n\n" +
+                    EscapeMarkdown(FactWords(a)) + "\n";
+  if (!a.device_names.empty()) {
+    out += "\n| spent on | time | share |\n| --- | ---: | ---: |\n";
+    for (const BarPart& part : a.bar) {
+      if (part.ns > 0) {
+        out += fmt::format("| {} | {} | {} |\n", SpentWords(part.spent),
+                           HumanTime(part.ns), SharePercent(part.share));
+      }
+    }
+  }
+  if (!a.fixes.empty()) {
+    out +=
+        "\n| | what to do | before | after | | known by | where |\n"
+        "| ---: | --- | ---: | ---: | ---: | --- | --- |\n";
+    for (size_t i = 0; i < a.fixes.size(); ++i) {
+      const AnswerFix& fix = a.fixes[i];
+      const TimeForm time(fix.before_ns);
+      const std::string place = PlaceWords(fix);
+      out += fmt::format("| {} | {} | {} | {} | {} | {}, {} | {} |\n", i + 1,
+                         EscapeMarkdown(fix.todo), time.Text(fix.before_ns),
+                         time.Text(fix.after_ns), GainWords(fix), fix.how,
+                         fix.sure, place.empty() ? "" : MarkdownCode(place));
+    }
+  }
+  if (!a.warnings.empty()) out += "\n";
+  for (const AnswerWarning& warning : a.warnings)
+    out += "- ⚠ " + EscapeMarkdown(WarningWords(warning)) + "\n";
   return out;
 }
 

@@ -45,6 +45,13 @@ struct Family {
   int64_t ns = 0;  // of all devices, where no kernel began before
 };
 
+// A stretch of time of one device, of TraceAnswer::device_names.
+struct DeviceSpan {
+  uint32_t device = 0;
+  int64_t start_ns = 0;  // from the first event
+  int64_t dur_ns = 0;
+};
+
 // A line of Python, shown by its base name.
 struct SourceLine {
   std::string path;
@@ -71,6 +78,9 @@ struct AnswerFix {
   // library; and how many frames of frameworks lie between and below.
   std::optional<SourceLine> own, library;
   size_t framework_frames = 0;
+  // What it is about: idle time, and events, of which `gain_ns` may be a part.
+  // By device and start.
+  std::vector<DeviceSpan> spans;
 };
 
 struct AnswerWarning {
@@ -113,6 +123,12 @@ struct TraceAnswer {
   size_t smaller = 0;       // fixes that are not shown
   size_t looked = 0, rules = 0;
 
+  // Of each device: the first of its streams, a number of Trace::streams.
+  std::vector<uint32_t> lanes;
+  // Idle time by what it was spent on, by device and start; neighbours of one
+  // kind are one.
+  std::vector<std::pair<Spent, DeviceSpan>> idle;
+
   int64_t Ns(Spent spent) const { return bar[static_cast<size_t>(spent)].ns; }
 };
 inline constexpr size_t kMostFixes = 5;
@@ -126,7 +142,27 @@ Result<TraceAnswer> MakeAnswer(engine::Session& session, const Diagnosis& d,
 // "46 %", "8.0 %", "<0.1 %"; "100 %" only of all.
 std::string SharePercent(double share);
 
-// As JSON, one object. Times are integers in nanoseconds.
+// A time in the unit of another one and with as many decimals.
+struct TimeForm {
+  double unit_ns = 1;
+  const char* unit = "ns";
+  int decimals = 0;
+
+  explicit TimeForm(int64_t like_ns);
+  std::string Number(int64_t ns) const;
+  std::string Text(int64_t ns) const { return Number(ns) + " " + unit; }
+};
+
+// "host: data loading", "GPU: memory traffic", "communication".
+std::string LimitWords(const TraceAnswer::Limit& limit);
+// "model.py:40 › modeling_owlv2.py:410 forward"; empty: not known.
+std::string PlaceWords(const AnswerFix& fix, std::string_view behind = " › ");
+
+// As JSON, one object. Times are integers in nanoseconds; "shown" beside them
+// are the words that a screen has of them.
 std::string AnswerJson(const TraceAnswer& answer);
+// The same for a pull request, and as lines for whoever reads plain text.
+std::string AnswerMarkdown(const TraceAnswer& answer);
+std::string AnswerText(const TraceAnswer& answer);
 
 }  // namespace lamina::findings

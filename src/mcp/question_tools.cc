@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "findings/answer.h"
 #include "mcp/tools.h"
 #include "questions/questions.h"
 #include "sql/table_def.h"
@@ -144,7 +145,12 @@ void AddQuestionTools(const Workshop& workshop, bool writing,
       Document document = std::move(answer->document);
       SayWhatWasRead(asked, document);
       document.command = question.info.name;
-      return Made{std::move(document), NextOf(question, call, workshop)};
+      Made made{std::move(document), NextOf(question, call, workshop), {}, {}};
+      if (answer->first != nullptr) {
+        made.answer = Json::parse(findings::AnswerJson(*answer->first));
+        made.answer_text = findings::AnswerText(*answer->first);
+      }
+      return made;
     };
     tools.push_back(std::move(tool));
   }

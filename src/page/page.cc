@@ -298,6 +298,12 @@ Status WritePage(engine::Session& session, Document& document,
                   trace.info.file_bytes, host_events,
                   JsonQuote(LeftOutText(host, thin.has_value())),
                   without_launchers, options.settings.short_kernel_ns));
+  if (!options.answer.empty()) {
+    page.facts.emplace_back("answer", options.answer);
+    page.facts.emplace_back("answer_lanes", options.answer_lanes);
+    for (const render::Block& block : options.answer_blocks)
+      page.blocks.push_back(block);
+  }
   AddEvents(*context, rows, thin ? &*thin : nullptr, host, page);
   LAMINA_TRY(render::WritePageFile(page, options.output, options.threads));
   if (options.live) options.live(std::move(live));

@@ -44,6 +44,11 @@ struct PageOptions {
   bool python_stacks = false;
   analysis::Settings settings;
   analysis::layers::Options layers;  // how the layers of the page are found
+  // The answer over the trace as a JSON object, empty: none; columns that
+  // belong to it, and facts about those.
+  std::string answer;
+  std::vector<render::Block> answer_blocks;
+  std::string answer_lanes;  // [0, 2]: of each device the first of its lanes
   // Given what a page asks that is served; null: the page is a file.
   std::function<void(LiveTrace&& live)> live;
   // Those that give rows of the page again: report; layers and slice where

@@ -5,8 +5,11 @@
 // Longer than most: it has the options of every layout, and what they share.
 #include "questions/report.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
+#include <tuple>
 
 #include "base/byte_sink.h"
 #include "base/escape.h"
@@ -45,9 +48,58 @@ std::vector<render::PageCommand> PageCommands(const page::PageOptions& page,
   return commands;
 }
 
+// Time of devices in the columns of a page; of more than it shows at once the
+// longest.
+render::Block SpanBlock(
+    const char* name, const char* key,
+    std::vector<std::pair<int64_t, findings::DeviceSpan>> spans) {
+  constexpr size_t kMost = 300'000;
+  if (spans.size() > kMost) {
+    const auto shorter = [](const auto& a, const auto& b) {
+      return a.second.dur_ns > b.second.dur_ns;
+    };
+    std::ranges::nth_element(spans, spans.begin() + kMost, shorter);
+    spans.resize(kMost);
+    std::ranges::sort(spans, {}, [](const auto& one) {
+      const auto& [of, span] = one;
+      return std::tuple(of, span.device, span.start_ns);
+    });
+  }
+  std::vector<int64_t> of, device, start, dur;
+  for (const auto& [number, span] : spans) {
+    of.push_back(number);
+    device.push_back(span.device);
+    start.push_back(span.start_ns);
+    dur.push_back(span.dur_ns);
+  }
+  render::Block block(name, spans.size());
+  block.Add(key, of);
+  block.Add("device", device);
+  block.Add("start", start, true);
+  block.Add("dur", dur);
+  return block;
+}
+
+// What the first screen of a page shows, and which time each part of it is.
+void AddAnswerTo(page::PageOptions& page, const findings::TraceAnswer& answer) {
+  page.answer = findings::AnswerJson(answer);
+  std::vector<std::pair<int64_t, findings::DeviceSpan>> fixes, idle;
+  for (size_t i = 0; i < answer.fixes.size(); ++i) {
+    for (const findings::DeviceSpan& span : answer.fixes[i].spans)
+      fixes.emplace_back(i, span);
+  }
+  for (const auto& [spent, span] : answer.idle)
+    idle.emplace_back(static_cast<int64_t>(spent), span);
+  page.answer_blocks.push_back(SpanBlock("fix_spans", "fix", std::move(fixes)));
+  page.answer_blocks.push_back(
+      SpanBlock("idle_spans", "spent", std::move(idle)));
+  page.answer_lanes = fmt::format("[{}]", fmt::join(answer.lanes, ","));
+}
+
 // The page holds the events beside the tables.
 Status WriteReportPage(engine::Session& session, Document& document,
                        const ReportOptions& report, size_t max_events,
+                       const findings::TraceAnswer* answer,
                        const PageRequest& request, const Asker& asker) {
   page::PageOptions page;
   page.output = request.output;
@@ -59,6 +111,7 @@ Status WriteReportPage(engine::Session& session, Document& document,
   page.settings = engine::SettingsOf(report);
   if (!request.words.empty() && !request.words.ReadsStdin())
     page.commands = PageCommands(page, request.words, asker);
+  if (answer != nullptr) AddAnswerTo(page, *answer);
   page.redact = request.redact;
   page.live = request.live;
   return page::WritePage(session, document, page);
@@ -180,8 +233,7 @@ Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
         Severity::kInfo, "findings_later",
         "What to change next is still looked for: the findings follow."));
   }
-  const bool answers =
-      asker.only.empty() && native && !later && !asker.for_page();
+  const bool answers = asker.only.empty() && native && !later;
   if (finds || answers) {
     const ScopedStage stage(&asker.times, "findings");
     ::malloc_trim(0);  // what analyses freed, before the largest part
@@ -207,9 +259,10 @@ Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
   answer.sheets = !native;
   if (asker.for_page() && native && asker.Complete()) {
     answer.page = [session, report, max_events = options.html_max_events,
+                   first = answer.first,
                    &asker](Document& shown, const PageRequest& request) {
-      return WriteReportPage(*session, shown, report, max_events, request,
-                             asker);
+      return WriteReportPage(*session, shown, report, max_events, first.get(),
+                             request, asker);
     };
   }
   asker.only.clear();  // done

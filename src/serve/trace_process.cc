@@ -24,6 +24,7 @@
 #include "base/parallel.h"
 #include "base/process_memory.h"
 #include "engine/memory.h"
+#include "findings/answer.h"
 #include "mcp/protocol/message.h"
 #include "questions/compiled_input.h"
 #include "questions/diff.h"
@@ -215,15 +216,29 @@ Result<std::string> Answer(const std::string& body,
   return mcp::DumpText(out);
 }
 
+// What the first screen says, in one line: the sentence and the first fix.
+void AddSentence(const questions::Answer& answer, Json& facts) {
+  if (answer.first == nullptr) return;
+  std::string text = answer.first->sentence;
+  if (!answer.first->fixes.empty()) {
+    const findings::AnswerFix& fix = answer.first->fixes.front();
+    text += " First: " + fix.todo + " (−" + findings::SharePercent(fix.share) +
+            ").";
+  }
+  facts["verdict"] = Shorten(text, 2000);
+}
+
 // What the list of traces says of one that is open; `trace` is null for a
 // memory snapshot, which holds no time: what is known of it is in its page.
-Json FactsOf(const Document& document, const trace::Trace* trace) {
+Json FactsOf(const questions::Answer& answer, const trace::Trace* trace) {
+  const Document& document = answer.document;
   Json out;
   for (const Note& note : document.result.notes) {
     if (note.severity != Severity::kVerdict) continue;
     out["verdict"] = Shorten(note.text, 2000);
     break;
   }
+  AddSentence(answer, out);
   out["format"] = trace == nullptr ? "memory snapshot" : trace->info.format;
   if (trace == nullptr) return out;
   std::string devices;
@@ -403,7 +418,7 @@ Result<questions::Answer> AskForPage(const WorkerOptions& options,
 }
 
 // Opens and writes the page, whose document it gives.
-Result<Document> OpenAll(
+Result<questions::Answer> OpenAll(
     const WorkerOptions& options, bool findings_later,
     const questions::OpenedTraces& traces,
     const std::function<void(uint64_t, uint64_t)>& progress,
@@ -434,7 +449,8 @@ Result<Document> OpenAll(
     return answer;
   };
   LAMINA_ASSIGN(questions::Answer answer, questions::Complete(body, asker));
-  return std::move(answer.document);
+  answer.page = nullptr;  // it is written, and knows who asked
+  return answer;
 }
 
 }  // namespace
@@ -484,7 +500,7 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
       !snapshots && options.traces.size() == 1 &&
       ::stat(NameToRead(options.traces[0]).text().c_str(), &size) == 0 &&
       static_cast<uint64_t>(size.st_size) > options.late_findings_bytes;
-  auto document = OpenAll(options, later_findings, known, how.progress, keep);
+  auto answer = OpenAll(options, later_findings, known, how.progress, keep);
   const auto refuse = [&](const Error& error) {
     Json body;
     body["error"] = WithNames(error, OptionNames).ToString();
@@ -492,7 +508,8 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
     RemoveLeftovers();
     _exit(kBadInput);
   };
-  if (!document) refuse(document.error());
+  if (!answer) refuse(answer.error());
+  Document& document = answer->document;
   how.progress = nullptr;
   std::vector<sql::SchemaInput> schemas;
   const auto programs = questions::ReadCompiled(options.compiled);
@@ -508,15 +525,15 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
     schemas.push_back(
         {options.traces.size() == 1 ? "main" : names[i], {*session}, {}});
   }
-  Json facts = FactsOf(*document, first);
+  Json facts = FactsOf(*answer, first);
   // A trace without work of a device has none to wait for.
-  const auto& notes = document->result.notes;
+  const auto& notes = document.result.notes;
   const bool later =
       std::any_of(notes.begin(), notes.end(),
                   [](const Note& note) { return note.id == "findings_later"; });
   if (later) facts["findings"] = "coming";
-  page::KeepEventTables(*document);
-  if (live != nullptr) live->document = *std::move(document);
+  page::KeepEventTables(document);
+  if (live != nullptr) live->document = std::move(document);
   // Never taken down: queries may still run when the program ends.
   // What looks for findings holds the trace: SQL would spend its time waiting.
   auto* const queries =
@@ -535,6 +552,7 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
         // Answers are those of the first reading of the page.
         const auto found =
             OpenAll(options, false, read, {}, [](page::LiveTrace&&) {});
+        if (found) AddSentence(*found, facts);
         why = found ? "here" : WithNames(found.error(), OptionNames).ToString();
       }
       facts["findings"] = why;

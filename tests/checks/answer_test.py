@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer over a trace, on the samples and on all reference traces: its bar
 tiles the window, its sentence is short, what limits agrees with the bar, fixes
-stand by what they save, and a terminal of any width shows the same numbers."""
+stand by what they save, and every front has the same object: a terminal of any
+width, the page, Markdown, the module of Python, the tool of agents."""
+import html
 import json
 import os
 import pathlib
 import pty
 import re
 import subprocess
+import tempfile
 import unicodedata
 
-from common import LAMINA, ROOT, SAMPLES, Checks, lamina
+from common import LAMINA, ROOT, SAMPLES, Checks, cached, lamina
+from mcp_client import Client
 
 ENDINGS = (".json.gz", ".sqlite", ".db", ".xplane.pb", ".pftrace")
 HOST = ("input", "host", "launch", "sync")
@@ -181,6 +185,125 @@ def check_screens(check, name, trace, answer):
                            fix["how"] in line and fix["sure"] in line, line)
 
 
+# --- other fronts ---
+
+MANIFEST = re.compile(r'<script[^>]*id="manifest"[^>]*>(.*?)</script>', re.S)
+PYTHON = """
+import json, sys, lamina
+for path in sys.argv[1:]:
+    trace = lamina.open(path, cache=False)
+    print(json.dumps([trace.answer, trace._repr_html_()]))
+"""
+
+
+def from_python(paths):
+    """The answers and their HTML, or None where the module is not built."""
+    build = pathlib.Path(LAMINA).parent
+    if not list((build / "python/lamina").glob("_core.*.so")) or \
+            cached("CMAKE_BUILD_TYPE") != "Release":
+        print("left out: the module of Python, which is not built")
+        return None
+    run = subprocess.run(
+        [cached("LAMINA_PYTHON"), "-c", PYTHON, *map(str, paths)],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(build / "python"),
+             "PYTHONDONTWRITEBYTECODE": "1"})
+    if run.returncode != 0:
+        print(run.stderr)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def from_agents(paths):
+    folders = sorted({str(path.parent) for path in paths})
+    allowed = [word for folder in folders for word in ("--allow", folder)]
+    out = []
+    with Client(LAMINA, *allowed) as client:
+        for path in paths:
+            out.append(client.call("report", trace=str(path),
+                                   max_tokens=20000))
+    return out
+
+
+def words_of(answer):
+    """What every front that shows words must show."""
+    words = [answer["sentence"]]
+    if answer["devices"]:
+        words += [answer["window"], answer["mfu"]["shown"],
+                  answer["limited_by"]["shown"]]
+    for fix in answer["fixes"]:
+        words += [fix["do"], fix["shown"]["before"], fix["shown"]["after"],
+                  fix["shown"]["gain"], fix["how"], fix["sure"]]
+    return words + [part["shown"]["time"] for part in answer["bar"]
+                    if part["ns"] > 0 and answer["devices"]]
+
+
+def plain_markdown(text):
+    """Without what escapes and marks code."""
+    return re.sub(r"\\(.)", r"\1", html.unescape(text)).replace("`", "")
+
+
+def check_shown(check, name, answer):
+    """The words beside the numbers say the numbers."""
+    for part in answer["bar"]:
+        check.equal(f"{name}: {part['key']}: share in words",
+                    part["shown"]["share"], percent(part["share"]))
+    for fix in answer["fixes"]:
+        check.equal(f"{name}: {fix['do']}: gain in words",
+                    fix["shown"]["gain"], "\u2212" + percent(fix["share"]))
+    if answer["mfu"]["value"] is not None:
+        check.equal(f"{name}: MFU in words", answer["mfu"]["shown"],
+                    percent(answer["mfu"]["value"]))
+
+
+def check_page(check, name, trace, answer, folder):
+    page = folder / "page.html"
+    lamina("report", trace, "-o", page)
+    found = MANIFEST.search(page.read_text())
+    manifest = json.loads(found.group(1)) if found else {}
+    check.equal(f"{name}: the page has the same answer",
+                manifest.get("answer"), answer)
+    blocks = {block["name"]: block["rows"]
+              for block in manifest.get("blocks", [])}
+    idle = sum(part["ns"] for part in answer["bar"] if part["key"] in
+               (*HOST, "wait", "unknown"))
+    check.equal(f"{name}: idle time is drawn by cause",
+                blocks.get("idle_spans", 0) > 0, idle > 0)
+    check.equal(f"{name}: a lane for each device",
+                len(manifest.get("answer_lanes", [])), len(answer["devices"]))
+
+
+def check_markdown(check, name, trace, answer):
+    text = plain_markdown(
+        lamina("report", trace, "--format", "markdown").stdout)
+    for word in words_of(answer):
+        holds(check, f"{name}: Markdown has {word}", word in text, text[:3000])
+
+
+def check_fronts(check, answers):
+    """Page, Markdown, Python and agents against the JSON of the program."""
+    paths = [trace for _, trace, _ in answers]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, trace, answer in answers:
+            check_shown(check, name, answer)
+            check_page(check, name, trace, answer, pathlib.Path(folder))
+            check_markdown(check, name, trace, answer)
+    for (name, _, answer), call in zip(answers, from_agents(paths),
+                                       strict=True):
+        check.equal(f"{name}: agents have the same answer",
+                    call["structuredContent"].get("answer"), answer)
+        text = call["content"][0]["text"]
+        for word in words_of(answer):
+            holds(check, f"{name}: the text of agents has {word}",
+                  word in text, text[:2000])
+    python = from_python(paths)
+    for (name, _, answer), (found, shown) in zip(answers, python or (),
+                                                 strict=python is not None):
+        check.equal(f"{name}: Python has the same answer", found, answer)
+        for word in words_of(answer):
+            holds(check, f"{name}: a notebook has {word}",
+                  word in html.unescape(shown), shown[:2000])
+
+
 def on_terminal(trace, **environment):
     """What the program writes to a terminal of 80 columns."""
     main, side = pty.openpty()
@@ -236,6 +359,7 @@ def check_tables_named(check):
 def main():
     check = Checks()
     check_tables_named(check)
+    answers = []
     for trace in traces():
         name = f"{trace.parent.name}/{trace.name}"
         run = lamina("report", trace, "--format", "json", status=None)
@@ -249,6 +373,8 @@ def main():
         check_fixes(check, name, answer)
         check_open(check, name, answer)
         check_screens(check, name, trace, answer)
+        answers.append((name, trace, answer))
+    check_fronts(check, answers)
     check_terminal(check)
     check.finish()
 

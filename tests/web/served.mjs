@@ -122,13 +122,20 @@ async function library() {
   await page.getByLabel("Find a trace").fill("json.gz");
   await picture(page, "serve-library");
   await access(page, "library");
-  // Another tab, without the token.
-  const other = await page.context().newPage();
+  // A link in a new tab: those that are open tell it the token.
+  const tab = await page.context().newPage();
+  await tab.goto(origin + "/");
+  await ready(tab, "library");
+  check.true("a new tab is let in", await tab.locator("tbody tr").count() > 0);
+  await tab.close();
+  // Another browser knows no tab that has it.
+  const stranger = await page.context().browser().newContext();
+  const other = await stranger.newPage();
   await other.goto(origin + "/");
   await ready(other, "refused");
   check.true("says how to get in", (await other.locator("main").innerText())
     .includes("the address that lamina serve printed"));
-  await other.close();
+  await stranger.close();
   check.equal("library: problems", problems, []);
   return { page, problems };
 }

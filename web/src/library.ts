@@ -4,7 +4,7 @@
 // those that are open, and SQL over one of them. The address says which:
 // "#sql/ID", or nothing for the list.
 
-import { Refused, takeToken, token } from "./data/live";
+import { Refused, shareToken, takeToken, token } from "./data/live";
 import { h } from "./ui/dom";
 import { Console } from "./ui/console";
 import { Library } from "./ui/library";
@@ -27,27 +27,31 @@ function setTheme(): void {
 setTheme();
 dark.addEventListener("change", setTheme);
 
-takeToken();
-document.getElementById("static")?.remove();
-if (token() === null) {
-  showProblem(new Refused(401, "token", "This tab does not know the token",
-    "Open the address that lamina serve printed, with all behind the #."));
-} else {
-  const library = new Library(showProblem);
-  let console_: Console | null = null;
-  const read = () => {
-    console_?.stop();
-    console_ = null;
-    const match = /^#sql\/([0-9a-f]{24})$/.exec(location.hash);
-    if (match) {
-      library.stop();
-      console_ = new Console(match[1]!);
-      app.replaceChildren(console_.root);
-    } else {
-      app.replaceChildren(library.root);
-      library.start();
-    }
-  };
-  addEventListener("hashchange", read);
-  read();
+async function start(): Promise<void> {
+  takeToken();
+  document.getElementById("static")?.remove();
+  await shareToken();
+  if (token() === null) {
+    showProblem(new Refused(401, "token", "This tab does not know the token",
+      "Open the address that lamina serve printed, with all behind the #."));
+  } else {
+    const library = new Library(showProblem);
+    let console_: Console | null = null;
+    const read = () => {
+      console_?.stop();
+      console_ = null;
+      const match = /^#sql\/([0-9a-f]{24})$/.exec(location.hash);
+      if (match) {
+        library.stop();
+        console_ = new Console(match[1]!);
+        app.replaceChildren(console_.root);
+      } else {
+        app.replaceChildren(library.root);
+        library.start();
+      }
+    };
+    addEventListener("hashchange", read);
+    read();
+  }
 }
+void start();

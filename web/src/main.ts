@@ -52,8 +52,8 @@ async function start(program: Program): Promise<void> {
   // A page opens with the answer of its command: where no view has its name and
   // none is an overview of the trace, with its sentences above the tables.
   const { command } = model.manifest;
-  const first = ids.has(command) ? command
-    : command === "annotate" ? "tables" : views[0]?.id ?? "tables";
+  const first = model.manifest.answer && ids.has("timeline") ? "timeline"
+    : ids.has(command) ? command : command === "annotate" ? "tables" : views[0]?.id ?? "tables";
   app.missing = [...program.views.filter((view) => !views.includes(view))
     .map((view) => ({ title: view.title, reason: view.missing(model)! })),
     ...program.elsewhere];
@@ -72,6 +72,7 @@ async function start(program: Program): Promise<void> {
   const read = () => {
     shown = location.hash;
     const { state, dropped } = fromHash(location.hash, ids);
+    if (!/[#&]v=/.test(location.hash)) state.view = first;
     if (!ids.has(state.view)) state.view = first;
     app.state = state;
     if (dropped > 0) {

@@ -219,6 +219,7 @@ class Builder {
   bool Left(size_t t) const {
     return position_.rows[t] < result_.tables[t].rows();
   }
+  void AddAnswer(Json& out, std::string& text);
   void AddNotes();
   bool AddRow(size_t t);
   Problem TooSmall(size_t t) const;
@@ -235,6 +236,19 @@ class Builder {
   std::string note_lines_;
   bool cut_ = false;
 };
+
+// At most half of a page, where it shall not leave the others without room;
+// then the text alone.
+void Builder::AddAnswer(Json& out, std::string& text) {
+  if (made_.answer.is_null()) return;
+  const size_t lines = CostOf(made_.answer_text) + 4;
+  const size_t both = lines + DumpText(made_.answer).size() + 12;
+  const size_t room = (budget_ - used_) / 2;
+  if (lines > room) return;
+  text = made_.answer_text + "\n";
+  used_ += both <= room ? both : lines;
+  if (both <= room) out["answer"] = made_.answer;
+}
 
 // They come first and may leave little to rows, but something.
 void Builder::AddNotes() {
@@ -350,6 +364,8 @@ tl::expected<Answer, Problem> Builder::Run(
             "give max_tokens {} or more",
             static_cast<int64_t>(used_ / kBytesPerToken) + kFirstRows * 100))));
   }
+  std::string answer_lines;
+  if (first_page) AddAnswer(out, answer_lines);
   AddNotes();
   // A first look at each table, then the rest in order.
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -376,7 +392,7 @@ tl::expected<Answer, Problem> Builder::Run(
   }
 
   out["notes"] = std::move(notes_);
-  answer.text = note_lines_;
+  answer.text = answer_lines + note_lines_;
   Json& tables = out["tables"] = Json::array();
   Json omitted = Json::array();
   for (size_t t = 0; t < tables_.size(); ++t) {

@@ -63,6 +63,10 @@ struct Next {
 struct Made {
   Document document;
   std::vector<Next> next;
+  // What stands before all: an object, null for none, and the same as lines
+  // without control characters.
+  Json answer;
+  std::string answer_text;
 };
 
 struct Progress {

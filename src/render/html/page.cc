@@ -190,6 +190,9 @@ constexpr std::string_view kGraphTables[] = {"graph_layers", "census_rules",
                                              "near_misses",  "candidates",
                                              "pipeline",     "review"};
 
+// What the view of all ranks shows.
+constexpr std::string_view kRankTables[] = {"collective_waits", "rank_steps"};
+
 // "trace_page.html".
 std::string_view Template(std::string_view name) {
   static const PackedFiles pages({lamina_pages_begin, lamina_pages_end});
@@ -206,7 +209,12 @@ std::string_view Template(const Page& page) {
     return std::find(std::begin(kGraphTables), std::end(kGraphTables),
                      table.name()) != std::end(kGraphTables);
   });
-  return Template(graph ? "graph_page.html" : "trace_page.html");
+  if (graph) return Template("graph_page.html");
+  const bool ranks = std::any_of(tables.begin(), tables.end(), [](auto& table) {
+    return std::find(std::begin(kRankTables), std::end(kRankTables),
+                     table.name()) != std::end(kRankTables);
+  });
+  return Template(ranks ? "ranks_page.html" : "trace_page.html");
 }
 
 // JSON inside <script>: no text can close the element or open a comment.

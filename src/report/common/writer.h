@@ -27,7 +27,8 @@ struct WriteOptions {
   // The command line that makes the document again, behind "lamina"; empty:
   // not known.
   std::vector<std::string> words;
-  // A JSON value that stands in JSON as "answer"; empty: none.
+  // What stands before all in Markdown, as Markdown; in JSON as "answer", as a
+  // JSON value. Empty: none.
   std::string answer;
   // What a page must not show; other formats have all.
   const render::Secrets* redact = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Markdown for a pull request: the notes, then tables. The first two are open,
-// the others fold out; cells are as on a terminal.
+// Markdown for a pull request: the answer of a report, the notes, then tables.
+// The first two are open, the others fold out; cells are as on a terminal.
 #include <algorithm>
 #include <fmt/core.h>
 
@@ -54,6 +54,7 @@ Status Write(const Document& document, const WriteOptions& options) {
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   sink->Write(
       fmt::format("## lamina {}\n\n", EscapeMarkdown(document.command)));
+  if (!options.answer.empty()) sink->Write(options.answer + "\n");
   for (const Note& note : document.result.notes) {
     const std::string text = EscapeMarkdown(note.text);
     if (note.severity == Severity::kVerdict) {

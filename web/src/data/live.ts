@@ -3,7 +3,7 @@
 // Where a page has its data: a file holds them beside the program; lamina serve
 // gives the same file to who has the token, and its parts are read out of it.
 // The token comes in the address once, behind the #, is never sent as part of
-// one, and stays with this tab.
+// one, and stays with the tabs that are open.
 
 const kToken = "lamina-token";
 
@@ -16,6 +16,30 @@ export function takeToken(): void {
 }
 export function token(): string | null {
   return sessionStorage.getItem(kToken);
+}
+
+const kAskMs = 400;
+// A link that opens in a new tab: the tabs of this origin that know the token
+// tell it, which no other origin hears. Nothing is stored beyond a tab.
+export async function shareToken(): Promise<void> {
+  const channel = new BroadcastChannel(kToken);
+  if (token() === null) {
+    await new Promise<void>((done) => {
+      const late = setTimeout(done, kAskMs);
+      channel.onmessage = ({ data }: MessageEvent<unknown>) => {
+        if (typeof data !== "string" || !/^[A-Za-z0-9_-]{43}$/.test(data))
+          return;
+        sessionStorage.setItem(kToken, data);
+        clearTimeout(late);
+        done();
+      };
+      channel.postMessage(null);
+    });
+  }
+  channel.onmessage = ({ data }: MessageEvent<unknown>) => {
+    const known = token();
+    if (data === null && known !== null) channel.postMessage(known);
+  };
 }
 
 export class Refused extends Error {
@@ -67,6 +91,7 @@ export async function loadParts(): Promise<void> {
   const trace = servedTrace();
   if (!trace) return;
   takeToken();
+  await shareToken();
   const text = await (await ask(trace + "/page")).text();
   // Scripts of a document that is made so do not run.
   source = new DOMParser().parseFromString(text, "text/html");

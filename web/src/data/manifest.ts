@@ -3,6 +3,7 @@
 // The manifest of a page: what the engine says of the tables, tracks and
 // blocks in the file.
 
+import type { Answer } from "./answer";
 import type { BlockInfo } from "./decode";
 import type { SeriesInfo } from "./memory";
 import type { Thinned } from "./thinned";
@@ -119,6 +120,8 @@ export interface Manifest {
   blocks: BlockInfo[];
   redacted?: 1;
   privacy: string;           // which names of the trace the page holds
+  answer?: Answer;            // of a report
+  answer_lanes?: number[];    // of each device of the answer: its first lane
   trace?: TraceFacts;
   device?: DeviceFacts | null;
   families?: Family[];

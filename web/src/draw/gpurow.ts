@@ -3,6 +3,7 @@
 // The row of a GPU above its streams: busy time of all of them by family, and
 // its idle time as objects that can be pointed at and selected.
 
+import { idleSpans, lastAt } from "../data/answer";
 import { gapsOf, gpusOf, partsOf, type Gpu, type Parts } from "../data/gpus";
 import { groupIndex, kGroups } from "../data/groups";
 import { withTrace } from "../data/filter";
@@ -11,7 +12,8 @@ import { buildPyramid, pyramidSteps, withCoarser, type Level } from
 import { inSlices } from "../data/slices";
 import { firstStartingAt } from "../data/tracks";
 import type { App } from "../ui/app";
-import { groupColor, ink } from "../ui/colors";
+import { groupColor, ink, spentColor } from "../ui/colors";
+import { brief } from "../ui/format";
 import { gapWords } from "../ui/gaps";
 import { fitText } from "./canvas";
 
@@ -101,6 +103,72 @@ export function gpuName(app: App, gpu: Gpu): string {
 
 export interface Box { y: number; height: number; left: number; right: number }
 
+// Idle time by cause, at every zoom: each column of pixels is all of its time,
+// what is idle of it hatched from above.
+export function drawIdle(context: CanvasRenderingContext2D, app: App, gpu: Gpu,
+                         box: Box, window: { from: number; to: number }):
+    void {
+  const spans = idleSpans(app.model, gpu);
+  const bar = app.model.manifest.answer!.bar;
+  const left = Math.floor(box.left);
+  const width = Math.max(1, Math.ceil(box.right) - left);
+  const perPixel = (window.to - window.from) / (box.right - box.left);
+  const sums = new Map<number, Float64Array>();
+  for (let i = Math.max(0, lastAt(spans, window.from)); i < spans.start.length;
+       ++i) {
+    const start = Math.max(spans.start[i]!, window.from);
+    if (start >= window.to) break;
+    const end = Math.min(spans.start[i]! + spans.dur[i]!, window.to);
+    if (end <= start) continue;
+    let columns = sums.get(spans.kind[i]!);
+    if (!columns)
+      sums.set(spans.kind[i]!, columns = new Float64Array(width));
+    const at = (t: number) => (t - window.from) / perPixel + box.left - left;
+    const [from, to] = [at(start), at(end)];
+    for (let x = Math.floor(from); x < to && x < width; ++x)
+      columns[x]! += Math.min(x + 1, to) - Math.max(x, from);
+  }
+  const top = new Float64Array(width).fill(box.y);
+  for (const [kind, columns] of sums) {
+    context.fillStyle = hatch(context, bar[kind]!.key);
+    for (let x = 0; x < width; ++x) {
+      // Equal neighbours are one.
+      let next = x + 1;
+      if (columns[x]! <= 0) continue;
+      while (next < width && columns[next] === columns[x] &&
+             top[next] === top[x]) ++next;
+      const tall = Math.min(1, columns[x]!) * box.height;
+      context.fillRect(left + x, top[x]!, next - x, tall);
+      top.fill(top[x]! + tall, x, next);
+      x = next - 1;
+    }
+  }
+}
+
+const hatches = new Map<string, CanvasPattern | string>();
+function hatch(context: CanvasRenderingContext2D, key: string):
+    CanvasPattern | string {
+  const color = spentColor(key);
+  const known = hatches.get(color);
+  if (known !== undefined) return known;
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const inner = tile.getContext("2d")!;
+  inner.fillStyle = color + "33";
+  inner.fillRect(0, 0, 6, 6);
+  inner.strokeStyle = color;
+  inner.lineWidth = 1.5;
+  for (const shift of [-6, 0, 6]) {
+    inner.beginPath();
+    inner.moveTo(shift - 1, 7);
+    inner.lineTo(shift + 7, -1);
+    inner.stroke();
+  }
+  const made = context.createPattern(tile, "repeat") ?? color;
+  hatches.set(color, made);
+  return made;
+}
+
 // Idle time: the gaps that are wider than a pixel.
 export function drawGaps(context: CanvasRenderingContext2D, app: App, gpu: Gpu,
                          box: Box, x: (t: number) => number,
@@ -116,8 +184,9 @@ export function drawGaps(context: CanvasRenderingContext2D, app: App, gpu: Gpu,
     if (dur < least || start + dur <= window.from) continue;
     const left = Math.max(box.left, x(start));
     const right = Math.min(box.right, x(start + dur));
+    const caused = app.model.manifest.answer !== undefined;
     context.fillStyle = ink("panel");
-    context.fillRect(left, box.y, right - left, box.height);
+    if (!caused) context.fillRect(left, box.y, right - left, box.height);
     if (right - left < 4) continue;
     context.strokeStyle = ink("muted");
     context.lineWidth = 1;
@@ -126,10 +195,52 @@ export function drawGaps(context: CanvasRenderingContext2D, app: App, gpu: Gpu,
       1, box.height - 1);
     context.setLineDash([]);
     if (right - left < 60) continue;
+    const middle = box.y + box.height / 2;
+    if (caused) {
+      const lines = [`${brief(dur)} idle`];
+      if (right - left >= 96 && box.height >= 40)
+        lines.push(causeWords(app, gpu, start, dur));
+      boxed(context, lines.filter((line) =>
+        context.measureText(line).width <= right - left - 14),
+        (left + right) / 2, middle);
+      continue;
+    }
+    const words = fitText(context, gapWords(app, { gpu, at }),
+                          right - left - 10);
     context.fillStyle = ink("muted");
-    context.fillText(fitText(context, gapWords(app, { gpu, at }),
-                             right - left - 10), left + 5,
-                     box.y + box.height / 2);
+    context.fillText(words, left + 5, middle);
+  }
+}
+
+// What most of a stretch of idle time was spent on.
+function causeWords(app: App, gpu: Gpu, start: number, dur: number): string {
+  const spans = idleSpans(app.model, gpu);
+  const sums = new Map<number, number>();
+  for (let i = Math.max(0, lastAt(spans, start)); i < spans.start.length; ++i) {
+    const from = Math.max(start, spans.start[i]!);
+    const to = Math.min(start + dur, spans.start[i]! + spans.dur[i]!);
+    if (spans.start[i]! >= start + dur) break;
+    if (to > from)
+      sums.set(spans.kind[i]!, (sums.get(spans.kind[i]!) ?? 0) + to - from);
+  }
+  const [most] = [...sums].sort((a, b) => b[1] - a[1]);
+  return most ? app.model.manifest.answer!.bar[most[0]]!.words : "";
+}
+
+// Lines in the middle of a hatched box, which they are read on.
+function boxed(context: CanvasRenderingContext2D, lines: string[], x: number,
+               y: number): void {
+  const shown = lines.filter((line) => line !== "");
+  if (shown.length === 0) return;
+  const wide = Math.max(0, ...shown.map((line) =>
+    context.measureText(line).width));
+  const tall = 15 * shown.length;
+  context.fillStyle = ink("page");
+  context.fillRect(x - wide / 2 - 4, y - tall / 2 - 1, wide + 8, tall + 2);
+  context.fillStyle = ink("text");
+  for (const [i, line] of shown.entries()) {
+    context.fillText(line, x - context.measureText(line).width / 2,
+                     y - tall / 2 + 15 * i + 7.5);
   }
 }
 

@@ -89,6 +89,8 @@ export const kLabelHeight = 15;
 const kMostTableRows = 3;
 const kCounterHeight = 30;
 const kGpuHeight = 24;
+const kGpuTall = 64;       // where its idle time is drawn by cause
+const kMostTall = 4;
 const kMostCounters = 4;   // shown without being asked for
 
 let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
@@ -268,7 +270,8 @@ function laneTracks(app: App): Track[] {
     const streams = `${gpu.lanes.length} ` +
       (gpu.lanes.length === 1 ? "stream" : "streams");
     return [{ kind: "gpu", key, label: gpuName(app, gpu), trace: gpu.trace,
-        y: 0, height: kGpuHeight, rest: false, row: row(gpu),
+        y: 0, height: !model.manifest.answer ? kGpuHeight
+          : gpus.length > kMostTall ? kGpuTall / 2 : kGpuTall, rest: false, row: row(gpu),
         toggle: { open: !closed, patch: switched(app, "timeline.closed", key),
                   words: (closed ? "show its " : "fold its ") + streams } },
       ...own.map((lane): Track => ({ kind: "lane", key: keyOf.get(lane)!,
@@ -432,8 +435,11 @@ export function makeScene(app: App, width: number): Scene {
   }
   const counters = counterTracks(app);
   for (const { key } of counters.slice(kMostCounters)) off.add(key);
-  const usual = [tableTrack(app, "passes"), tableTrack(app, "layers"),
-    ...traceByTrace(model, host.ranges, laneTracks(app)),
+  const tables = [tableTrack(app, "passes"), tableTrack(app, "layers")];
+  // Below an answer devices come first.
+  const usual = [...model.manifest.answer
+    ? [...laneTracks(app), ...tables, ...host.ranges]
+    : [...tables, ...traceByTrace(model, host.ranges, laneTracks(app))],
     ...counters,
     ...traceByTrace(model, host.modules, host.calls, host.python)]
     .filter((track) => track !== null);

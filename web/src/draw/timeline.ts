@@ -13,15 +13,17 @@ import type { DeviceEvents } from "../data/model";
 import { levelFor, type Level } from "../data/pyramid";
 import type { LaneTile } from "../data/served";
 import { firstEndingAfter, firstStartingAt } from "../data/tracks";
+import { litSpans, type Lit } from "../ui/answer";
 import type { App } from "../ui/app";
 import { groupColor, ink, kGroups, textOn } from "../ui/colors";
 import { clean, kernelName, time } from "../ui/format";
-import { gapsOf, type GapAt } from "../data/gpus";
+import type { Spans } from "../data/answer";
+import { gapsOf, gpusOf, type Gpu, type GapAt } from "../data/gpus";
 import type { Marked } from "../ui/area";
 import { flagsOf } from "../ui/flags";
 import { gapWords, selectedGap } from "../ui/gaps";
 import { drawArrow, fitName, fitText } from "./canvas";
-import { drawGaps, drawParts, drawRows, gpuHit } from "./gpurow";
+import { drawGaps, drawIdle, drawParts, drawRows, gpuHit } from "./gpurow";
 import { ticks } from "./ruler";
 import { counterText, drawSteps } from "./steps";
 import { kRowHeight, kRulerHeight, type BoxRow, type CounterTrack,
@@ -47,6 +49,33 @@ function fitLabel(context: CanvasRenderingContext2D, text: string,
       text.slice(text.length - (left - (left >> 1)));
   }
   return shown;
+}
+
+// 1 for each column of pixels that a span touches.
+export function coverage({ start, dur }: Spans, window: Window, left: number,
+                         right: number): Uint8Array {
+  const columns = new Uint8Array(Math.max(1, Math.ceil(right - left)));
+  const scale = (right - left) / (window.to - window.from);
+  for (let i = 0; i < start.length; ++i) {
+    if (start[i]! >= window.to) break;
+    const end = start[i]! + dur[i]!;
+    if (end <= window.from) continue;
+    const from = Math.max(0, Math.floor((start[i]! - window.from) * scale));
+    const to = Math.min(columns.length, Math.max(from + 1,
+      Math.ceil((end - window.from) * scale)));
+    columns.fill(1, from, to);
+  }
+  return columns;
+}
+export function veil(context: CanvasRenderingContext2D, columns: Uint8Array,
+                     left: number, y: number, height: number): void {
+  for (let x = 0; x < columns.length; ++x) {
+    if (columns[x]) continue;
+    let next = x;
+    while (next < columns.length && !columns[next]) ++next;
+    context.fillRect(left + x, y, next - x, height);
+    x = next;
+  }
 }
 
 const kEventsPerPixel = 1.5;
@@ -133,6 +162,7 @@ export class Painter {
         context.restore();
       }
     }
+    if (this.app.lit) for (const piece of pieces) this.dim(piece, this.app.lit);
     for (const piece of pieces) if (piece.folded) this.fold(piece);
     for (const track of scene.tracks) {
       if (track.kind === "counter") this.counterTop(track);
@@ -141,6 +171,26 @@ export class Painter {
     this.area();
     this.flags();
     this.selected();
+  }
+
+  // All but what is pointed at, in the rows of GPUs and streams.
+  private dim(piece: Piece & { left: number; right: number }, lit: Lit): void {
+    const { context, scene } = this;
+    const gpus = new Map<Gpu, Uint8Array>();
+    for (const gpu of gpusOf(this.app.model)) {
+      gpus.set(gpu, coverage(litSpans(this.app, gpu, lit), piece,
+                             piece.left, piece.right));
+    }
+    context.fillStyle = this.ink.page!;
+    context.globalAlpha = 0.8;
+    for (const track of scene.tracks) {
+      const lanes = track.kind === "lane" ? [track.lane]
+        : track.kind === "gpu" ? track.row.gpu.lanes : [];
+      const columns = [...gpus].find(([gpu]) => lanes.length > 0 &&
+        gpu.lanes.includes(lanes[0]!))?.[1];
+      if (columns) veil(context, columns, piece.left, track.y, track.height);
+    }
+    context.globalAlpha = 1;
   }
 
   // Idle time that takes less room than it lasts, and says so.
@@ -314,6 +364,8 @@ export class Painter {
     context.fillRect(left, track.y, right - left, track.height);
     const box = { y: track.y, height: track.height, left, right };
     const x = (t: number) => this.x(window, t);
+    if (!track.rest && app.model.manifest.answer)
+      drawIdle(context, app, track.row.gpu, box, window);
     if (!track.rest) drawGaps(context, app, track.row.gpu, box, x, window);
     const tiles = track.row.gpu.lanes.map((lane) => this.tile(lane, window));
     if (tiles.every((tile) => tile?.rows)) {

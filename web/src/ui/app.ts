@@ -9,6 +9,7 @@ import type { Model, Table } from "../data/model";
 import { Served } from "../data/served";
 import { kMaxValues, toggled, toHash, type Chip, type ChipKind, type State } from
   "../data/state";
+import { openFix, type Lit } from "./answer";
 import { h } from "./dom";
 
 export interface View {
@@ -41,12 +42,21 @@ export class App {
   // screen, like the window of the timeline.
   keep: (patch: Patch) => void = () => {};
   show: (text: string) => void = () => {};
+  // What is pointed at stays lit in the timeline; null: all is.
+  lit: Lit | null = null;
+  relight: () => void = () => {};
   said = "";
   missing: { title: string; reason: string }[] = [];
 
   constructor(readonly model: Model, public state: State) {
     this.served = Served.of(model);
     this.filter = new Filter(model, this.served);
+  }
+
+  light(lit: Lit | null): void {
+    const fix = openFix(this);
+    this.lit = lit ?? (fix > 0 ? { of: "fix", kind: fix - 1 } : null);
+    this.relight();
   }
 
   // One line at the foot of the page, read out politely.

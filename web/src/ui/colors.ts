@@ -33,6 +33,25 @@ export function textOn(group: string): string {
     : "#000000";
 }
 
+// Idle time by what it was spent on. It is hatched, work is solid: texture
+// separates the two, colour only the kinds of one.
+const kSpentLight: Record<string, string> = {
+  input: "#ae113b", host: "#f06d03", launch: "#836c09", sync: "#d56ad4",
+  wait: "#59616f", outside: "#59616f", unknown: "#9b9283",
+};
+const kSpentDark: Record<string, string> = {
+  input: "#be3001", host: "#f8a174", launch: "#f0d105", sync: "#c75dc5",
+  wait: "#676969", outside: "#676969", unknown: "#9f9594",
+};
+export function spentColor(key: string): string {
+  return (isDark() ? kSpentDark : kSpentLight)[key] ?? ink("muted");
+}
+// Of an element: 2 px lines, 6 px apart, over a tint.
+export function spentPattern(key: string): string {
+  const color = spentColor(key);
+  return `repeating-linear-gradient(135deg, ${color} 0 2px, ${color}33 2px 6px)`;
+}
+
 // Colours of the page for drawings, as page.css sets them.
 export function ink(name: "text" | "muted" | "line" | "page" | "panel" |
     "host" | "link" | "ghost" | "hostink" | "module" |

@@ -24,6 +24,18 @@ export function time(ns: number): string {
   return ns === 0 ? "0" : signed(Math.round(ns) + " ns");
 }
 
+// "1.08 s", "86.2 ms", "489 ms": three digits, as the engine writes sentences.
+export function brief(ns: number): string {
+  const units: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
+  for (const [size, unit] of units) {
+    if (ns < size * 0.9995) continue;
+    const value = ns / size;
+    return value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2) + " " +
+      unit;
+  }
+  return Math.round(ns) + " ns";
+}
+
 export function count(value: number): string {
   return Math.round(value).toLocaleString("en-US");
 }

@@ -3,6 +3,7 @@
 // Keys of the whole page. Letters are physical keys, so that other layouts
 // work; no key acts while somebody types.
 
+import { openFix } from "./answer";
 import type { App } from "./app";
 import { h } from "./dom";
 import { neighbour, stepEvent } from "./events";
@@ -12,7 +13,7 @@ import type { Shell } from "./shell";
 const kHelp: [string, string][] = [
   ["1 \u2026 9, 0", "Views"],
   ["/", "Search"],
-  ["W S A D", "Timeline: zoom in, zoom out, left, right"],
+  ["W S A D", "Timeline: zoom in and out at the pointer, left, right"],
   ["F", "Timeline: the selection; again: the whole trace"],
   ["Enter", "Timeline: next matching event in the middle; with shift the one " +
     "before"],
@@ -100,6 +101,7 @@ function act(app: App, shell: Shell, event: KeyboardEvent,
 
 function escape(app: App): boolean {
   if (app.state.selected) app.go({ selected: "" });
+  else if (openFix(app) > 0) app.go(app.withOption("answer.fix", ""));
   else if (app.state.chips.length > 0) app.go({ chips: [] });
   else return false;
   return true;

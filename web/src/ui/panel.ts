@@ -9,6 +9,7 @@ import { kRowTables, type HostEvents } from "../data/model";
 import { shortName } from "../data/names";
 import { queueTime } from "../data/queue";
 import { frameName, framesOf } from "../data/stacks";
+import { fixBody, isAnswerView, openFix, windowBody } from "./answer";
 import type { App } from "./app";
 import { swatch } from "./chips";
 import { causeWords, clockWords, rowEvents } from "./compare";
@@ -33,15 +34,28 @@ function list(entries: (Entry | null)[]): HTMLElement {
     ([name, ...parts]) => [h("dt", {}, name), h("dd", {}, ...parts)]));
 }
 
+// Where nothing is selected: the fix that is open, or the window.
+function drawRest(app: App, panel: HTMLElement): void {
+  const rank = openFix(app);
+  panel.hidden = !isAnswerView(app) || app.state.view !== "timeline";
+  if (panel.hidden) {
+    panel.replaceChildren();
+    return;
+  }
+  const { title, entries, more } = rank > 0 ? fixBody(app, rank)
+    : windowBody(app);
+  panel.replaceChildren(h("div", { class: "top" }, h("h2", {}, title),
+    rank > 0 ? app.button("\u00d7", () => app.go(app.withOption("answer.fix",
+      "")), { "aria-label": "Close the panel", "data-k": "panel.close" })
+      : null), list(entries), ...more);
+}
+
 export function drawPanel(app: App, panel: HTMLElement): void {
   const gap = selectedGap(app);
   const uid = Number(app.state.selected.replace(/^gap\./, ""));
   const event = app.state.selected && !gap ? findEvent(app, uid) : null;
-  panel.hidden = !app.state.selected;
-  if (!app.state.selected) {
-    panel.replaceChildren();
-    return;
-  }
+  panel.hidden = false;
+  if (!app.state.selected) return drawRest(app, panel);
   const close = app.button("\u00d7", () => app.go({ selected: "" }),
     { "aria-label": "Close the panel", "data-k": "panel.close" });
   if (gap) {

@@ -11,6 +11,7 @@ export type Edge = "from" | "to";
 export interface Surface {
   canvas: HTMLCanvasElement;
   plot: { left: number; width: number };
+  docked3: boolean;      // nothing scrolls but the tracks
   zoomBy(factor: number, share: number): void;
   panBy(share: number): void;
   click(x: number, y: number): void;
@@ -38,7 +39,9 @@ export function attachPointer(surface: Surface): void {
     return Math.min(1, Math.max(0, (x - left) / width));
   };
   canvas.addEventListener("wheel", (event) => {
-    if (document.activeElement !== canvas && !event.ctrlKey) return;
+    // Beside the drawing, and where the page scrolls, the wheel does as usual.
+    if (!event.ctrlKey && (surface.docked3 ? event.offsetX < surface.plot.left
+      : document.activeElement !== canvas)) return;
     event.preventDefault();
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       surface.panBy((event.deltaX || event.deltaY) / surface.plot.width);

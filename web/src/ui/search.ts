@@ -3,20 +3,24 @@
 // The search box: distinct names, not events, so it looks at thousands of
 // texts. Results are links to filters; Enter applies the chosen one.
 //   words   name: op: module: host: shape:5185   dur>1ms   layer:3-5   /regex/
+//   op:bmm|mm -layer:0 dur>1ms   all together (query.ts)
 
 import { nameHits, textTest } from "../data/filter";
+import { shellLine } from "../data/quote";
 import type { Chip } from "../data/state";
 import type { App, Patch } from "./app";
-import { parseTime } from "./chips";
-import { h } from "./dom";
+import { kChipTables, parseTime } from "./chips";
+import { copyText, h } from "./dom";
 import { showEvent } from "./events";
-import { kernelName, shapes, time } from "./format";
+import { count, kernelName, shapes, time } from "./format";
+import { parseTerms, resolve } from "./query";
 
 interface Hit {
   group: string;
   text: string;
   detail: string;
   patch: Patch;
+  copies?: string;   // a command: it is copied in place of a change
 }
 
 const kMostPerGroup = 8;
@@ -34,7 +38,7 @@ export class SearchBox {
 
   constructor(private readonly app: App) {
     this.input = h("input", {
-      type: "search", placeholder: "Search  /", role: "combobox",
+      type: "search", placeholder: "op:mm dur>1ms layer:3-5   /", role: "combobox",
       "aria-label": "Search names", "aria-expanded": "false",
       "aria-controls": "results", "aria-autocomplete": "list",
       autocomplete: "off", spellcheck: "false", "data-k": "search",
@@ -64,7 +68,8 @@ export class SearchBox {
       this.close();
       return false;
     }
-    await this.app.model.require(kTables);
+    await this.app.model.require(parseTerms(query) ? [...kTables, ...kChipTables]
+      : kTables);
     if (query !== this.input.value.trim() ||
         document.activeElement !== this.input) return false;
     this.hits = find(this.app, query);
@@ -94,7 +99,7 @@ export class SearchBox {
     if (this.hits.length === 0) {
       this.list.append(h("li", { class: "group" },
         "No name matches. Words are all searched for; /x/ is a regular " +
-        "expression; dur>1ms and shape:64 look at lengths and shapes."));
+        "expression; op:mm dur>1ms layer:3-5 is all of them together."));
       this.input.removeAttribute("aria-activedescendant");
     } else {
       this.input.setAttribute("aria-activedescendant", "hit" + this.chosen);
@@ -109,7 +114,9 @@ export class SearchBox {
     this.close();
     this.input.value = "";
     this.input.blur();
-    this.app.go(hit.patch);
+    if (hit.copies === undefined) return this.app.go(hit.patch);
+    void copyText(hit.copies).then((done) => this.app.say(done
+      ? `Copied: ${hit.copies}` : "The browser did not allow to copy"));
   }
 
   private onKey(event: KeyboardEvent): void {
@@ -154,7 +161,37 @@ function distinct(app: App, table: string, column: string, sum: string,
     .sort((a, b) => b[1] - a[1]);
 }
 
+// SQL and a second trace are no work of a page: the command that does it.
+function commandHit(app: App, query: string): Hit | null {
+  const [input = "TRACE"] = app.model.manifest.inputs;
+  const file = shellLine([input]);
+  const other = /^vs:\s*(\S.*)$/.exec(query)?.[1];
+  const line = /^select\s/i.test(query) ? `lamina query ${file} ` +
+    shellLine([query]) : other !== undefined
+    ? `lamina diff ${file} ${shellLine([other])}` : "";
+  return line === "" ? null : { group: "Enter copies the command", text: line,
+                                detail: "", patch: {}, copies: line };
+}
+
+// Combined terms: how much they leave, at once.
+function findTerms(app: App, query: string): Hit[] | null {
+  const terms = parseTerms(query);
+  if (!terms) return null;
+  const found = resolve(app, terms);
+  if (typeof found === "string")
+    return [{ group: "This cannot be looked for", text: found, detail: "",
+              patch: {} }];
+  const words = `${count(found.events)} ` +
+    (found.events === 1 ? "event" : "events");
+  return [{ group: "All terms together", text: words, detail: time(found.ns),
+            patch: { view: "timeline", chips: found.chips } }];
+}
+
 function find(app: App, query: string): Hit[] {
+  const command = commandHit(app, query);
+  if (command) return [command];
+  const terms = findTerms(app, query);
+  if (terms) return terms;
   const dur = /^dur\s*([<>])\s*(.+)$/.exec(query);
   if (dur) {
     const ns = parseTime(dur[2]!);

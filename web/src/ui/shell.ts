@@ -6,6 +6,7 @@
 // Longer than most: what each change of state draws anew is decided here.
 
 import { Refused } from "../data/live";
+import { drawAnswer, isAnswerView } from "./answer";
 import { type App, type View } from "./app";
 import { drawChips, drawSingles, kChipTables } from "./chips";
 import { copyCommand } from "./command";
@@ -27,6 +28,8 @@ export class Shell {
   private readonly chips = h("div", { id: "chips" });
   private readonly main = h("main", { id: "view", tabindex: "-1",
                                       role: "tabpanel" });
+  private readonly answer = h("section", { id: "answer", "aria-label":
+    "Answer", hidden: true });
   private readonly panel = h("aside", { "aria-label": "Selected event",
                                         hidden: true });
   private readonly foot = h("footer", { role: "status" });
@@ -73,7 +76,7 @@ export class Shell {
           app.button("?", openHelp, { "aria-label": "Keys", "data-k": "help" }))),
       h("h1", { class: "offscreen" },
         `lamina ${app.model.manifest.command}: ${clean(app.model.title, 200)}`),
-      this.chips, this.main, this.panel, this.foot, help, this.print.root);
+      this.answer, this.chips, this.main, this.panel, this.foot, help, this.print.root);
     addEventListener("keydown", (event) => onKey(app, this, event, openHelp));
     this.system.addEventListener("change", () => void this.render());
     let width = innerWidth;
@@ -102,7 +105,7 @@ export class Shell {
     delete document.documentElement.dataset.ready;
     const needs = new Set([...kEssential, ...view.needs(app.model)]);
     if (app.state.chips.length > 0) kChipTables.forEach((t) => needs.add(t));
-    if (app.state.selected) panelNeeds().forEach((t) => needs.add(t));
+    if (app.state.selected || isAnswerView(app)) panelNeeds().forEach((t) => needs.add(t));
     await app.model.require(needs);
     await this.fetch();
     if (turn !== this.turn) return;
@@ -132,13 +135,19 @@ export class Shell {
       this.root.style.setProperty("--head",
         `${this.root.querySelector("header")!.offsetHeight}px`);
     }
-    this.root.classList.toggle("docked", app.state.selected !== "");
+    // Three panes that stay: the answer, the timeline, what is selected.
+    const three = isAnswerView(app) && view.id === "timeline" &&
+      innerWidth >= 700 && innerHeight >= 560;
+    document.documentElement.classList.toggle("three", three);
+    this.root.classList.toggle("docked", !three && app.state.selected !== "");
+    drawAnswer(app, this.answer);
     const content = h("div", { class: "view-" + view.id });
     view.draw(app, content);
     this.main.replaceChildren(content);
     this.main.setAttribute("aria-label", view.title);
     view.mounted?.(app, content);
     drawPanel(app, this.panel);
+    if (!three && !app.state.selected) this.panel.hidden = true;
     if (focused) {
       const again = this.root.querySelector<HTMLElement>(
         `[data-k="${CSS.escape(focused)}"]`);

@@ -4,6 +4,7 @@
 // longest matching events of the window as a table, which is also the form of
 // the drawing for those who cannot see it.
 
+import { kAnswerBlocks } from "../data/answer";
 import { Axis, foldedAxis } from "../data/fold";
 import { laneName } from "../data/filter";
 import { gapsOf, gpusOf, partsOf } from "../data/gpus";
@@ -13,9 +14,11 @@ import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { drawArea } from "../draw/area";
 import { prepare, toPng } from "../draw/canvas";
-import { extent, kLabelHeight, makeScene, orderOption, preparePyramids,
+import { drawIdle } from "../draw/gpurow";
+import { extent, kLabelHeight, kRulerHeight, makeScene, orderOption, preparePyramids,
   type GpuTrack, type Scene, type Track } from "../draw/scene";
-import { Painter, type Window } from "../draw/timeline";
+import { coverage, Painter, veil, type Window } from "../draw/timeline";
+import { litSpans } from "../ui/answer";
 import type { App, View } from "../ui/app";
 import { areaPatch, markedArea } from "../ui/area";
 import { drawLegend, swatch } from "../ui/chips";
@@ -53,8 +56,10 @@ class Timeline implements Surface {
   private readonly below = h("div");
   private readonly words = h("span", { class: "muted" });
   private readonly tip = h("div", { class: "tip", hidden: true });
-  private readonly box = h("div", { class: "canvasbox" }, this.canvas,
-                           this.tip);
+  // The ruler and the rows of GPUs, which stay when the tracks scroll.
+  private readonly top = h("canvas", { class: "pinned", "aria-hidden": "true" });
+  private readonly box = h("div", { class: "canvasbox tracks" }, this.canvas,
+                           this.top, this.tip);
   private scene: Scene | null = null;
   private painter: Painter | null = null;
   private window: Window;
@@ -88,9 +93,19 @@ class Timeline implements Surface {
           "than usual") + ". ", app.link("As usual", { zoom: null,
           ...app.withOption("timeline.pair", "") })));
     }
-    root.append(...[drawLegend(app), this.tools(), ...aligned, h("div",
-      { class: "canvasbox" }, this.strip), drawFlags(app), this.box,
-      this.docked, this.below].filter((part) => part !== null));
+    const head = [drawLegend(app), this.tools(), ...aligned, h("div",
+      { class: "canvasbox strip" }, this.strip), drawFlags(app)]
+      .filter((part) => part !== null);
+    root.append(...app.model.manifest.answer
+      ? [h("div", { class: "tl-head" }, ...head), this.box,
+         h("div", { class: "tl-rows" }, this.docked, this.below)]
+      : [...head, this.box, this.docked, this.below]);
+    app.relight = () => {
+      if (!this.canvas.isConnected) return;
+      cancelAnimationFrame(this.frame);
+      this.frame = requestAnimationFrame(() => this.draw());
+    };
+    this.box.addEventListener("scroll", () => this.pin0());
     attachPointer(this);
     this.strip.addEventListener("pointerdown", (event) => this.onStrip(event));
     this.strip.addEventListener("pointermove", (event) => {
@@ -288,6 +303,7 @@ class Timeline implements Surface {
     const begin = performance.now();
     this.painter?.draw(this.window);
     this.drawWindowMark();
+    this.pin0();
     const { from, to } = this.window;
     const away = this.axis.pieces(this.window).reduce((sum, piece) =>
       sum + (piece.folded ? piece.to - piece.from : 0), 0);
@@ -296,6 +312,33 @@ class Timeline implements Surface {
       (away > 0 ? `; ${time(away)} of it idle and folded` : "");
     frames.push(performance.now() - begin);
     this.canvas.dataset.window = `${Math.round(from)}..${Math.round(to)}`;
+  }
+
+  // The height of what stays in view: the ruler, and GPUs at the top.
+  private get pinned(): number {
+    const tracks = this.scene?.tracks ?? [];
+    const rest = tracks.findIndex((track) => track.kind !== "gpu");
+    const last = tracks[(rest < 0 ? tracks.length : rest) - 1];
+    const height = last ? last.y + last.height + 2 : kRulerHeight;
+    return height <= this.box.clientHeight / 2 ? height : kRulerHeight;
+  }
+  private pin0(): void {
+    const down = this.box.scrollTop;
+    this.top.hidden = down === 0;
+    if (down === 0) return;
+    const context = prepare(this.top, this.width, this.pinned);
+    const scale = this.canvas.width / this.width;
+    context.drawImage(this.canvas, 0, 0, this.canvas.width,
+      this.pinned * scale, 0, 0, this.width, this.pinned);
+    this.top.style.top = `${down}px`;
+  }
+  // A place on the screen as one of the drawing, where a part of it stays.
+  private under(y: number): number {
+    const down = this.box.scrollTop;
+    return down > 0 && y - down < this.pinned ? y - down : y;
+  }
+  get docked3(): boolean {
+    return document.documentElement.classList.contains("three");
   }
 
   get drawn(): Track[] { return this.scene?.tracks ?? []; }
@@ -336,6 +379,7 @@ class Timeline implements Surface {
   // --- pointer ---
 
   click(x: number, y: number): void {
+    y = this.under(y);
     const named = this.named(x, y);
     if (named?.toggle) return this.keepZoom(named.toggle.patch);
     const hit = this.painter?.hit(this.window, x, y);
@@ -405,7 +449,9 @@ class Timeline implements Surface {
     this.painter.draw(this.window);
     if (done) this.keepZoom(areaPatch(this.app, marked));
   }
-  hover(x: number, y: number): void {
+  hover(x: number, at: number): void {
+    const y = this.under(at);
+    this.pointer = x;
     const hit = this.painter?.hit(this.window, x, y);
     // Names of tracks are cut beside the drawing.
     const named = this.named(x, y);
@@ -418,9 +464,19 @@ class Timeline implements Surface {
     this.tip.textContent = words;
     const width = this.box.clientWidth;
     this.tip.style.left = Math.max(4, Math.min(x + 12, width - 450)) + "px";
-    this.tip.style.top = y + 16 + "px";
+    // Above the pointer where there is no room below.
+    const room = this.box.scrollTop + this.box.clientHeight;
+    this.tip.style.top = (at + 60 > room ? at - 40 : at + 16) + "px";
   }
-  leave(): void { this.tip.hidden = true; }
+  leave(): void {
+    this.tip.hidden = true;
+  }
+  private pointer = -1;   // px: where the mouse is, or was
+  private get pointed(): number {
+    const { left, width } = this.plot;
+    return this.pointer < left ? 0.5
+      : Math.min(1, (this.pointer - left) / width);
+  }
 
   // --- the strip of the whole trace ---
 
@@ -432,6 +488,12 @@ class Timeline implements Surface {
     context.fillStyle = ink("panel");
     context.fillRect(0, 0, width, kStripHeight);
     const { axis } = this;
+    const [only, more] = gpusOf(this.app.model);
+    if (this.app.model.manifest.answer && only && !more &&
+        axis.folds.length === 0) {
+      drawIdle(context, this.app, only, { y: 2, height: kStripHeight - 4,
+        left: 0, right: width }, this.whole);
+    }
     const first_at = axis.toAxis(this.whole.from);
     const step = (axis.toAxis(this.whole.to) - first_at) / width;
     // Streams that work at once count once; of several GPUs the mean.
@@ -515,8 +577,24 @@ class Timeline implements Surface {
     context.strokeStyle = ink("text");
     context.lineWidth = 2;
     const left = x(this.window.from);
+    this.dimStrip(context);
     context.strokeRect(left + 1, 1,
       Math.max(3, x(this.window.to) - left - 2), kStripHeight - 2);
+  }
+
+  // What is pointed at stays lit here, too.
+  private dimStrip(context: CanvasRenderingContext2D): void {
+    const { app, width } = this;
+    if (!app.lit || this.axis.folds.length > 0) return;
+    const all = new Uint8Array(width);
+    for (const gpu of gpusOf(app.model)) {
+      const one = coverage(litSpans(app, gpu, app.lit), this.whole, 0, width);
+      for (let i = 0; i < width; ++i) all[i]! |= one[i]!;
+    }
+    context.globalAlpha = 0.8;
+    context.fillStyle = ink("panel");
+    veil(context, all, 0, 0, kStripHeight);
+    context.globalAlpha = 1;
   }
 
   private onStrip(event: PointerEvent): void {
@@ -691,8 +769,9 @@ class Timeline implements Surface {
   key(event: KeyboardEvent): boolean {
     const { app } = this;
     switch (event.code) {
-      case "KeyW": case "NumpadAdd": return this.zoomBy(0.6), true;
-      case "KeyS": case "NumpadSubtract": return this.zoomBy(1 / 0.6), true;
+      case "KeyW": case "NumpadAdd": return this.zoomBy(0.6, this.pointed), true;
+      case "KeyS": case "NumpadSubtract":
+        return this.zoomBy(1 / 0.6, this.pointed), true;
       case "KeyA": return this.panBy(-0.2), true;
       case "KeyD": return this.panBy(0.2), true;
       case "KeyF": return this.focusSelection(), true;
@@ -735,15 +814,20 @@ const kLittleWork = 0.01;  // of all work
 // Work between two long gaps.
 interface Run { from: number; to: number; busy: number }
 
-// Where the timeline opens: from the first to the last work of the devices,
-// without a little before or behind a long gap. If they idle for most of that,
-// the stretch between two long gaps with most work.
+// Where the timeline opens: from the first to the last work of the devices. On
+// a page without an answer, without a little before or behind a long gap; if they
+// idle for most of that, the stretch between two long gaps with most work.
 function deviceWork(app: App, folded: boolean): [number, number] | null {
   const { model } = app;
   const { device } = model;
   if (!device || model.traces.length > 0 || device.first >= device.last)
     return null;
   let best: [number, number] = [device.first, device.last];
+  // Below an answer all that it is about.
+  if (model.manifest.answer) {
+    const room = (best[1] - best[0]) * 0.01;
+    return [best[0] - room, best[1] + room];
+  }
   const [gpu] = model.thinned || folded ? [] : [...gpusOf(model)]
     .sort((a, b) => b.rows.length - a.rows.length);
   const parts = gpu ? partsOf(model, gpu, null) : null;
@@ -822,7 +906,7 @@ export const timelineView: View = {
     : "The file holds no device events.",
   needs: () => ["device", "host", "kernels", "passes", "layers", "modules",
                 "op_efficiency", "steps", "#counters", "#autograd",
-                "gaps", "idle_gaps"],
+                "gaps", "idle_gaps", ...kAnswerBlocks],
   prepare: preparePyramids,
   draw(app, root) { current = new Timeline(app, root); },
   mounted() { current?.mount(); },
