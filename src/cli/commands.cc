@@ -204,7 +204,8 @@ std::span<const CommandInfo> Commands(std::span<const CommandInfo> fronts) {
          "lamina cost aten::mm --shapes '[[8192,4096],[4096,4096]]' "
          "--dtypes bf16 --device h100",
          questions::DescribeCost},
-        {"memory", "What fills the GPU, who put it there, what makes room",
+        {"memory",
+         "What fills the GPU, who put it there, what would free memory",
          "lamina memory snapshot.pickle --by line --top 10",
          questions::DescribeMemory},
     };

@@ -99,7 +99,7 @@ class Search {
         ranges.insert(ranges.end(), group.ranges.begin(), group.ranges.end());
     }
     return Numbered(trace_, std::move(ranges),
-                    (named ? "ranges named '" : "ranges that come again, '") +
+                    (named ? "ranges named '" : "repeated ranges, '") +
                         Shorten(best->text, 60) + "'",
                     false);
   }

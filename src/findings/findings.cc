@@ -1068,7 +1068,7 @@ class Run {
         f.small = false;
         f.what += fmt::format(
             " Now {} of it: the host or other work holds the run up; {} once "
-            "what stands before this is mended.",
+            "the findings above are fixed.",
             f.gain_ns == 0 ? "nothing" : HumanTime(f.gain_ns),
             HumanTime(f.gain_after_ns));
       }

@@ -205,8 +205,8 @@ std::string LookedText(const Diagnosis& d) {
       ++hints[run.reason + (run.hint.empty() ? "" : ": " + run.hint)];
     }
   }
-  std::string text = fmt::format("Looked: {}; could not look: {}",
-                                 Counted(looked, "rule"), blind);
+  std::string text =
+      fmt::format("{} checked, {} skipped", Counted(looked, "rule"), blind);
   std::vector<std::pair<std::string, size_t>> sorted(hints.begin(),
                                                      hints.end());
   std::stable_sort(
@@ -214,8 +214,8 @@ std::string LookedText(const Diagnosis& d) {
       [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string list;
   for (const auto& [hint, count] : sorted)
-    list += fmt::format("{}{} {}", list.empty() ? " (" : "; ", count, hint);
-  if (!list.empty()) text += list + ")";
+    list += fmt::format("{}{} {}", list.empty() ? "" : "; ", count, hint);
+  if (!list.empty()) text += " for missing data (" + list + ")";
   if (failed > 0) text += fmt::format("; failed: {}", failed);
   return text + ".";
 }

@@ -84,7 +84,7 @@ Result<trace::Trace> ReadTrace(const std::string& path,
                              "name one file inside it"));
     }
     Error error =
-        InputErrorAt(path, 0, "is no trace that lamina knows",
+        InputErrorAt(path, 0, "is not a trace that lamina reads",
                      "give the file that the profiler wrote (⟨lamina⟩ list "
                      "formats)");
     const size_t first = input.head().find_first_not_of(" \t\r\n");

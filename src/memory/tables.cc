@@ -703,7 +703,7 @@ void AddHealth(const Recording& recording, const DeviceView& view,
     add("settings_assumed", 1, "info",
         "The file states no settings of the allocator; the defaults are used.");
   for (const auto& [reason, lost] : recording.snapshot->lost) {
-    std::string text = "Left out or mended.";
+    std::string text = "Left out or repaired.";
     if (reason == "unknown_action") text = "Events of an unknown kind.";
     if (reason == "unknown_key") text = "Keys that nothing is known about.";
     if (reason == "bad_text") text = "Texts that were no UTF-8.";

@@ -418,7 +418,7 @@ Body DescribeDiagnose(Description& args, Asker& asker) {
   args.Add("traces", options->traces,
            "Trace file; or those of several ranks, or a folder of them");
   args.Add("--category", options->categories,
-           "Only rules of these categories speak")
+           "Run only the rules of these categories")
       .SplitAtCommas();
   args.Add("--min-share", options->min_share,
            "Percent of the window below which a finding is only counted")
@@ -445,7 +445,7 @@ Body DescribeDiagnose(Description& args, Asker& asker) {
   args.Add("--explain", options->explain,
            "Says what a rule looks for, and why so");
   args.Add("--check", options->check,
-           "Holds the rules against their examples, traces of this folder "
+           "Check the rules against their examples, traces of this folder "
            "(bench/diagnose --write DIR makes those of the built-in rules)");
   args.Flag("--list-rules", options->rules, "Lists all rules");
   asker.AddRegionTo(args);

@@ -86,7 +86,7 @@ std::string Records(const trace::Trace& trace,
                     const std::vector<path::Segment>& segments) {
   std::string out;
   emit::AppendName(out, "process_name", kProcess, 0, kName);
-  emit::AppendName(out, "thread_name", kProcess, 1, "last arrivals");
+  emit::AppendName(out, "thread_name", kProcess, 1, "critical path");
   for (const path::Segment& s : segments) {
     std::string args =
         "\"kind\":\"" + std::string(path::SegmentKindName(s.kind)) +
@@ -126,7 +126,7 @@ Status WriteOverlay(const PathOptions& options, const std::string& file,
   if (emit::perfetto::IsPerfettoName(options.overlay)) {
     emit::perfetto::Extras extras;
     for (const path::Segment& s : segments) {
-      extras.spans.push_back({std::string(kName), "last arrivals",
+      extras.spans.push_back({std::string(kName), "critical path",
                               SpanName(trace, s), s.start_ns,
                               s.end_ns - s.start_ns});
     }
@@ -356,7 +356,7 @@ Body DescribePath(Description& args, Asker& asker) {
       .OneOf({"step", "layer"})
       .ShowDefault();
   args.Add("--what-if", options->what_if,
-           "What the end would be if: scale:kernel~RE:F, scale:op~RE:F, "
+           "Predict the end if: scale:kernel~RE:F, scale:op~RE:F, "
            "scale:host~RE:F, scale:class=NAME:F, bandwidth:copy=GBPS, "
            "bandwidth:comm=GBPS, drop:sync[~RE], graph:step=N, "
            "graph:run=STREAM/RUN, fuse:SEQUENCE, zero:launch or zero:gaps; may "

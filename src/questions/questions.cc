@@ -184,9 +184,9 @@ const std::vector<Row>& Rows() {
       {"path",
        "path",
        DescribePath,
-       "The chain that the time of a run is made of",
-       "Last arrivals on host and device, who owns them, slack, and what the "
-       "end would be if something were faster; through several ranks, too.",
+       "The critical path of a run",
+       "What host and device spend it on, slack, and the predicted end if "
+       "something were faster; through several ranks, too.",
        {{"traces", "trace", Role::kPath,
          "A trace; or those of several ranks, or a folder of them", true},
         {"--window"},
@@ -438,7 +438,7 @@ const std::vector<Row>& Rows() {
        DescribeMemory,
        "What fills the GPU",
        "Memory snapshots, or traces with memory events: peaks, who allocated, "
-       "fragmentation, leaks, what makes room.",
+       "fragmentation, leaks, what would free memory.",
        {Needed("files", Role::kPath),
         {"--device"},
         {"--peak"},

@@ -387,7 +387,7 @@ constexpr ColumnWord kWords[] = {
      "yes: work or counters of a device; no: of the host, or not known."},
     {"offset_bytes", kInt, "Where its record begins in the unpacked input."},
     {"on_path_ns", kInt,
-     "Of kernel_time_us, on the chain of last arrivals (lamina path)."},
+     "Of kernel_time_us, on the critical path (lamina path)."},
     {"op", kText, "Op, as recorded; of device work the op that launched it."},
     {"op_name", kText, "Name in the framework."},
     {"op_names", kInt, "Number of different ops."},

@@ -76,7 +76,7 @@ Schema SlowSchema() {
             "device worked longer."},
            {"delta_us", ColumnType::kTime, "How much it grew."},
            {"class", ColumnType::kText,
-            "Class of the chain of last arrivals (lamina path) that grew most: "
+            "Class of the critical path (lamina path) that grew most: "
             "host, device, comm, copy or wait."},
            {"name", ColumnType::kText,
             "What grew most of the cause: op, call, frame or range of the "

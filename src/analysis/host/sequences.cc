@@ -85,8 +85,7 @@ const RowColumns<SequenceRow>& SequenceColumns() {
         "Event number of the first kernel of the first occurrence.",
         &R::example_uid},
        {"on_path_us", ColumnType::kTime,
-        "Of kernel_time_us, on the chain of last arrivals (lamina path).",
-        &R::on_path},
+        "Of kernel_time_us, on the critical path (lamina path).", &R::on_path},
        {"tensors_between_bytes", ColumnType::kInt,
         "What the ops of one occurrence pass on from each to the next, by the "
         "shapes of their inputs; empty: shapes are not recorded or do not fit, "

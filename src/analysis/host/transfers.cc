@@ -68,7 +68,7 @@ constexpr const char* kOverlappedDoc =
     "The three kernels that run beside it for longest, each with its time. "
     "Empty: none, or too many collectives at one time to look at each.";
 constexpr const char* kCriticalDoc =
-    "Of it, on the chain of last arrivals (lamina path).";
+    "Of it, on the critical path (lamina path).";
 
 const RowColumns<CommEvent>& CommEventColumns() {
   using R = CommEvent;
@@ -363,8 +363,7 @@ const RowColumns<CopyRow>& CopyColumns() {
        {"host_blocked_us", ColumnType::kTime,
         "Time of calls that returned when the copy was done.", &R::blocked_ns},
        {"critical_us", ColumnType::kTime,
-        "Of time_us, on the chain of last arrivals (lamina path).",
-        &R::critical_ns}}};
+        "Of time_us, on the critical path (lamina path).", &R::critical_ns}}};
   return columns;
 }
 

@@ -140,7 +140,7 @@ const RowColumns<LayerRow>& LayerColumns() {
               &LayerRow::partial, Shown::kHidden},
              {"verdict", ColumnType::kText,
               "What bounds the time from its begin to that of the next layer "
-              "of the pass, by the chain of last arrivals to the end of the "
+              "of the pass, by the critical path to the end of the "
               "recording: host_bound, device_bound, comm_bound, copy_bound, "
               "unexplained_wait, or mixed; as in verdicts of lamina path.",
               &LayerRow::verdict},

@@ -224,14 +224,15 @@ class Overview {
                     Percent(largest_family_ns_, all_families_ns_), title);
     if (Ratio(largest_unlinked_ns_, all_families_ns_) < 0.005) return text;
     if (Ratio(linked, all_families_ns_) < 0.005)
-      return text + ", all without a launch, told by the names of kernels";
+      return text +
+             ", all without a launch, recognised by the names of kernels";
     // Rounded so that the parts add up to the whole.
     const double whole =
         std::round(100 * Ratio(largest_family_ns_, all_families_ns_));
     const double own = std::round(100 * Ratio(linked, all_families_ns_));
     text += fmt::format(
         ": {:.0f} % with a launch (in op_categories) and {:.0f} % of unlinked "
-        "kernels, told by their names",
+        "kernels, recognised by their names",
         own, whole - own);
     return text;
   }
@@ -250,7 +251,7 @@ class Overview {
                               return a.busy_ns < b.busy_ns;
                             });
     return fmt::format(
-        "{} are busy {} of {} in the mean ({} to {}), at least one {}",
+        "{} are busy {} of {} on average ({} to {}), at least one {}",
         Counted(devices_.size(), device_word_),
         Percent(mean_.busy_ns, t.total_ns), HumanTime(t.total_ns),
         Percent(least->busy_ns, t.total_ns), Percent(most->busy_ns, t.total_ns),
@@ -265,7 +266,7 @@ class Overview {
 
   bool SeveralDevices() const { return devices_.size() > 1; }
   const char* InTheMean() const {
-    return SeveralDevices() ? " in the mean" : "";
+    return SeveralDevices() ? " on average" : "";
   }
 
   void Verdict() {
@@ -330,7 +331,7 @@ class Overview {
     note.evidence.push_back({"gpu_timeline", "type", "idle_time", {}});
     text += fmt::format("; {} ({}) {} idle", Percent(t.idle_ns, t.total_ns),
                         HumanTime(t.idle_ns),
-                        SeveralDevices() ? "of each is in the mean" : "it is");
+                        SeveralDevices() ? "of each is on average" : "it is");
     if (small > large) {
       // Who records no launch cannot blame the host for it.
       const bool launches = !context_.tree.launched().empty();

@@ -22,9 +22,9 @@ namespace {
 Schema RanksSchema() {
   return {
       "path_ranks",
-      "The chain of last arrivals by rank; path_us adds up to the window. What "
-      "a rank is late by, against the median of the others, is laid to what "
-      "its own chain holds more of than theirs.",
+      "The critical path by rank; path_us adds up to the window. A "
+      "rank that is late, against the median of the others, is late by what "
+      "its own path has more of.",
       {{"rank", ColumnType::kInt, "Rank."},
        {"path_us", ColumnType::kTime, "Time for which the chain runs here."},
        {"percent", ColumnType::kReal, "Share of the window.", Shown::kPercent},

@@ -26,8 +26,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 Schema SummarySchema() {
   return {"path_summary",
-          "The chain of last arrivals by what it is made of; the rows add up "
-          "to the window.",
+          "The critical path by class; the rows add up to the window.",
           {{"class", ColumnType::kText,
             "host, device, comm, copy, wait or before_trace."},
            {"kind", ColumnType::kText, "Kind of segment (docs/host.md)."},
@@ -283,16 +282,15 @@ class Tables {
       result.notes.push_back(
           MakeNote(Severity::kInfo, "no_device_work",
                    "No device work is recorded: the chain runs along the host, "
-                   "and nothing says what bounds the run.",
+                   "and what bounds the run is not recorded.",
                    {{"path_summary", "time_us", {}, {}}}));
       return;
     }
     const Verdict verdict = VerdictOf(sums_);
     if (verdict.text.empty()) return;
     const int64_t whole = sums_.total() - sums_.of(PathClass::kBeforeTrace);
-    std::string text =
-        fmt::format("{}: of {} the chain of last arrivals spends", verdict.text,
-                    HumanTime(whole));
+    std::string text = fmt::format("{}: of {} the critical path spends",
+                                   verdict.text, HumanTime(whole));
     bool first = true;
     for (size_t c = 0; c + 1 < kPathClasses; ++c) {
       const double percent =

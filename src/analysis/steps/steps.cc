@@ -78,7 +78,7 @@ const RowColumns<Row>& Columns() {
         "process:device; a row for each that worked for the step.",
         &Row::device},
        {"verdict", ColumnType::kText,
-        "What bounds the step, by the chain of last arrivals to the end "
+        "What bounds the step, by the critical path to the end "
         "of its work: host_bound, device_bound, comm_bound, copy_bound, "
         "unexplained_wait, or mixed; as in verdicts of lamina path.",
         &Row::verdict},

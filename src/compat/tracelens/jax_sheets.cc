@@ -240,7 +240,7 @@ class Jax {
                  {Text("type"), Number("time ms"), Number("percent"),
                   Count("gpu_pid")}});
     Table averages({"gpu_events_averages",
-                    "Time of the devices in the mean.",
+                    "Time of the devices, on average.",
                     {Text("type"), Number("time ms"), Number("percent")}});
     std::vector<std::pair<const char*, double>> sums;
     double total = 0;

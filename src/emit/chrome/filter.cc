@@ -221,7 +221,7 @@ std::string CopyLoss::ToString() const {
             " of the document left out";
   }
   if (mended > 0)
-    text += (text.empty() ? "" : ", ") + Counted(mended, "value") + " mended";
+    text += (text.empty() ? "" : ", ") + Counted(mended, "value") + " repaired";
   if (text.empty()) return "the document is written anew";
   return text + ", the first at byte " + std::to_string(first_offset);
 }

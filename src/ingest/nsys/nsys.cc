@@ -124,10 +124,10 @@ Result<trace::Trace> ReadNsys(const Database& database,
                            "give the trace_view.json of the same recording"));
   }
   if (!IsExport(database)) {
-    return Fail(InputError(path,
-                           "the SQLite database is no trace that lamina knows",
-                           "give an export of Nsight Systems (nsys export "
-                           "--type sqlite), a rocpd or an rpd database"));
+    return Fail(
+        InputError(path, "the SQLite database is not a trace that lamina reads",
+                   "give an export of Nsight Systems (nsys export "
+                   "--type sqlite), a rocpd or an rpd database"));
   }
   const auto& tables = database.tables();
   if (database.Has("Version") ||

@@ -50,8 +50,10 @@ std::string FormatNotes(std::span<const Note> notes, int width, bool color) {
                          std::string_view paint) {
     std::string text = EscapeTerminal(note.text);
     if (note.worth_ns) {
-      text = fmt::format("{} at most ({}): {}", HumanTime(*note.worth_ns),
-                         note.claim, text);
+      // An estimate may be too low.
+      const bool bound = note.claim.find("bound") != std::string::npos;
+      text = fmt::format("{}{} ({}): {}", bound ? "at most " : "",
+                         HumanTime(*note.worth_ns), note.claim, text);
     }
     const int indent = static_cast<int>(lead.size());
     out += std::string(paint) + std::string(lead) + std::string(style.reset);
@@ -212,7 +214,7 @@ void AddSteps(std::string& out, const ResultSet& result, const Style& style) {
     line += fmt::format("period {}",
                         HumanTime(table->At(*period, "mean_us").integer()));
     if (table->At(*period, "steps").integer() > 1) {
-      line += fmt::format(" in the mean ({} p50, {} p99)",
+      line += fmt::format(" on average ({} p50, {} p99)",
                           HumanTime(table->At(*period, "p50_us").integer()),
                           HumanTime(table->At(*period, "p99_us").integer()));
     }
