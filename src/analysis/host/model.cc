@@ -34,6 +34,9 @@ bool IsHost(Kind kind) { return kind == Kind::kOp || trace::IsApiCall(kind); }
 constexpr int64_t kSlow = 4;
 // A call that launches a copy and takes longer than this waits for it.
 constexpr int64_t kWaitsForCopyNs = 20000;
+// A frame that waits for work returns so soon after it, or within a tenth of
+// its own time.
+constexpr int64_t kReturnsWithinNs = 200'000;
 // A call that frees memory and takes longer than this waits.
 constexpr int64_t kWaitsToFreeNs = 50000;
 // So many queries of one thread, with no other call between, are a wait.
@@ -742,6 +745,21 @@ class Builder {
     return true;
   }
 
+  // Whether work ended in a frame or range shortly before it returned: else it
+  // waited for something else, as for threads that launch.
+  bool EndsWithWork(SliceId s) const {
+    const int64_t start = Start(s), end = End(s);
+    const int64_t near = std::max(kReturnsWithinNs, (end - start) / 10);
+    return std::any_of(
+        m_.ends_.begin(), m_.ends_.end(), [&](const HostModel::Ends& ends) {
+          const auto behind =
+              std::partition_point(ends.work.begin(), ends.work.end(),
+                                   [&](SliceId k) { return End(k) <= end; });
+          return behind != ends.work.begin() &&
+                 End(*std::prev(behind)) > std::max(start, end - near);
+        });
+  }
+
   // One walk over all calls: those that may wait, records of events, streams
   // that wait, and what records of waits name.
   void FindCalls() {
@@ -765,10 +783,15 @@ class Builder {
       };
       SliceId record;
       size_t pending = waiting_streams_.size();  // the first without work
+      bool other_waits = false;
       for (const SliceId s : m_.threads_[t].events) {
         if (trace_.KindOf(s) == Kind::kOp) continue;
         if (IsDeviceWait(s)) {
-          candidates_.push_back({s, s, t, WaitHow::kEvent});
+          if (EndsWithWork(s)) {
+            candidates_.push_back({s, s, t, WaitHow::kEvent});
+          } else {
+            other_waits = true;
+          }
           continue;
         }
         if (!named_.empty()) {
@@ -835,6 +858,10 @@ class Builder {
       }
       flush();
       waiting_streams_.resize(pending);
+      if (!other_waits) continue;
+      std::erase_if(m_.threads_[t].events, [&](SliceId s) {
+        return IsDeviceWait(s) && !EndsWithWork(s);
+      });
     }
     std::stable_sort(records_.begin(), records_.end(),
                      [&](auto a, auto b) { return Start(a) < Start(b); });
