@@ -94,8 +94,9 @@ bool IsDamage(const Diagnostic& d) {
       reason.starts_with("input_a_value_larger"))
     return false;
   static constexpr std::string_view kReasons[] = {
-      "file_cut_off", "table_unreadable", "table_breaks_off", "rows_damaged",
-      "trace_cut",    "packet_damaged",   "line_damaged",     "plane_damaged"};
+      "another_database", "file_cut_off", "table_unreadable",
+      "table_breaks_off", "rows_damaged", "trace_cut",
+      "packet_damaged",   "line_damaged", "plane_damaged"};
   return reason.starts_with("input_") ||
          std::find(std::begin(kReasons), std::end(kReasons), reason) !=
              std::end(kReasons);

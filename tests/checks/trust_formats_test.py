@@ -235,8 +235,8 @@ def check_steps(check, folder):
 
 
 def check_two_documents(check, folder):
-    """In each format of text and packing; databases are one document, and
-    messages of protocol buffers that follow each other are one message."""
+    """In each format of text and packing, and of databases; messages of protocol
+    buffers that follow each other are one message, and tables of text one."""
     for name in ("kineto", "rocprof"):
         path = write(folder / name / "two", name, base())
         one = path.read_bytes()
@@ -251,6 +251,13 @@ def check_two_documents(check, folder):
             check.true(f"{name}, {how}: a row names it", any(
                 "another document" in meaning.lower()
                 for meaning in health.values()))
+    for name in ("nsys", "rocpd", "rpd"):
+        path = write(folder / name / "two", name, base())
+        path.write_bytes(2 * path.read_bytes())
+        found, health = facts(path)
+        head = "\n".join(lamina("report", path).stdout.splitlines()[:6])
+        check.true(f"{name}: {found['events']} of two, {head}",
+                   "another_database" in health and "database" in head)
     for name in ("xplane", "pftrace"):
         path = write(folder / name / "two", name, base())
         path.write_bytes(2 * path.read_bytes())

@@ -109,6 +109,13 @@ uint64_t Big(std::string_view bytes, size_t at, size_t size) {
   return value;
 }
 
+// The size of a database by its first 100 bytes; 0: these are none.
+uint64_t BytesOfHeader(std::string_view head) {
+  if (head.size() < 100) return 0;
+  const uint64_t page = Big(head, 16, 2) == 1 ? 65536 : Big(head, 16, 2);
+  return page * Big(head, 28, 4);
+}
+
 }  // namespace
 
 // A packed database, or one whose newest records are in a log beside it, as a
@@ -342,6 +349,15 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   if (error) return Fail(InputError(path, "cannot open", "check the path"));
   LAMINA_TRY(database->Connect());
   LAMINA_TRY(database->Begin(head, size));
+  // Where the size of the header ends, another one may begin.
+  const uint64_t end = BytesOfHeader(head);
+  if (end > 0 && end < size) {
+    std::string behind(kSqliteMagic.size(), '\0');
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(end));
+    file.read(behind.data(), static_cast<std::streamsize>(behind.size()));
+    if (file && behind == kSqliteMagic) database->another_at_ = end;
+  }
   return database;
 }
 
@@ -419,8 +435,7 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
     return Fail(InputErrorAt(name_, 0, "is no SQLite database",
                              "give the database that the profiler wrote"));
   }
-  const uint64_t page = Big(head, 16, 2) == 1 ? 65536 : Big(head, 16, 2);
-  const uint64_t promised = page * Big(head, 28, 4);
+  const uint64_t promised = BytesOfHeader(head);
   if (promised > file_bytes) missing_bytes_ = promised - file_bytes;
 
   // What is neither of the kinds of entries that there are is damaged, and so

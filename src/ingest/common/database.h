@@ -130,6 +130,8 @@ class Database {
   const std::string& log() const { return log_; }
   // Bytes that the header promises and the file does not have.
   uint64_t missing_bytes() const { return missing_bytes_; }
+  // Where another database follows in the file, which nothing reads; 0: none.
+  uint64_t another_at() const { return another_at_; }
 
   // Ordinary tables, by name.
   const std::vector<DatabaseTable>& tables() const { return tables_; }
@@ -181,6 +183,7 @@ class Database {
   uint64_t file_bytes_ = 0;
   std::string log_;
   uint64_t missing_bytes_ = 0;
+  uint64_t another_at_ = 0;
   mutable uint64_t rows_left_ = 0;
   sqlite3* connection_ = nullptr;
   std::unique_ptr<Pass*> pass_;  // the one that runs

@@ -164,6 +164,13 @@ void NoteDatabase(const Database& database, std::string_view format,
         "export it again.",
         database.file_bytes(), 1, database.missing_bytes());
   }
+  if (database.another_at() > 0) {
+    builder.diagnostics().Add(
+        trace::Effect::kLost, "another_database",
+        "Another database follows the first and is not read: split the file.",
+        database.another_at(), 1,
+        database.file_bytes() - database.another_at());
+  }
   for (const std::string& table : database.unreadable_tables()) {
     builder.diagnostics().Add(
         trace::Effect::kLost, "table_unreadable",
