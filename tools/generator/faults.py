@@ -192,7 +192,8 @@ FAULTS = {
     "odd_vocabulary": Fault("train", ("kernel.unaligned_gemm",), 1.6,
                             fixed=True),
     "legacy_stream": Fault("train", ("stream.legacy",), 2, whole=True,
-                           least=0.06, also_ok=("kernel.low_grid",)),
+                           # The same kernels also beside those of stream 7.
+                           least=0.12, also_ok=("kernel.low_grid",)),
     "unshaped": Fault("train", ("kernel.dominant",), 1.6e7, fixed=True,
                       no_gain=True),
     "saved_copies": Fault("train", ("host.step_edge",), 1e6, measured=True,
