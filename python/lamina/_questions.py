@@ -34,7 +34,7 @@ class TraceQuestions(Asked):
         most, how sure that is, events that prove it, what could not be looked
         at and how to record it. A folder of ranks is one job.
 
-        category: Only rules of these categories speak
+        category: Run only the rules of these categories
         only: Rules or tables
         min_share: Percent of the window below which a finding is only counted
             (from 0 to 100)
@@ -78,7 +78,7 @@ class TraceQuestions(Asked):
             sequence of kernels; classic: norms, by name
         profile: Name tables: default, or classic as the known analyzer has
             them (the default of detector classic)
-        min_layers: Fewer copies are no layers (from 2 to 100000)
+        min_layers: Least number of copies that are layers (from 2 to 100000)
         layers_per_pass: Check the number of layers; exit status 1 when it
             differs (from 1 to 100000)
         split_half_layers: Leave attention halves and feed-forward halves apart
@@ -158,15 +158,15 @@ class TraceQuestions(Asked):
              no_sync_records: bool = False, infer: Literal["on", "off"] = "on",
              only: Texts = (), top: Optional[int] = None,
              progress: Optional[Progress] = None) -> Report:
-        """The chain that the time of a run is made of.
+        """The critical path of a run.
 
-        Last arrivals on host and device, who owns them, slack, and what the
-        end would be if something were faster; through several ranks, too.
+        What host and device spend it on, slack, and the predicted end if
+        something were faster; through several ranks, too.
 
         window: A step, a range whose name contains this text, or A..B from the
             first event (1.5ms..2ms); else the whole trace
         by: What gets a verdict of its own beside the window
-        what_if: What the end would be if: scale:kernel~RE:F, scale:op~RE:F,
+        what_if: Predict the end if: scale:kernel~RE:F, scale:op~RE:F,
             scale:host~RE:F, scale:class=NAME:F, bandwidth:copy=GBPS,
             bandwidth:comm=GBPS, drop:sync[~RE], graph:step=N,
             graph:run=STREAM/RUN, fuse:SEQUENCE, zero:launch or zero:gaps; may
@@ -765,7 +765,7 @@ def memory(files: Inputs, *, device: Optional[Text] = None, peak:
     """What fills the GPU.
 
     Memory snapshots, or traces with memory events: peaks, who allocated,
-    fragmentation, leaks, what makes room.
+    fragmentation, leaks, what would free memory.
 
     files: Memory snapshots, or traces with memory events; several are
         ranks of one job

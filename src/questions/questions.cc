@@ -186,7 +186,7 @@ const std::vector<Row>& Rows() {
        DescribePath,
        "The critical path of a run",
        "What host and device spend it on, slack, and the predicted end if "
-       "something were faster; through several ranks, too.",
+       "something were faster; also over ranks.",
        {{"traces", "trace", Role::kPath,
          "A trace; or those of several ranks, or a folder of them", true},
         {"--window"},

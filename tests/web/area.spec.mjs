@@ -144,9 +144,9 @@ export default {
     check.equal("and lets it go", (await state(page)).options["timeline.order"],
                 undefined);
     // A double click goes closer, at the pointer; ctrl and wheel need no focus.
-    const box = await canvas(page).boundingBox();
+    const box = await page.locator(".tracks").boundingBox();
     const before = await windowOf(page);
-    await page.mouse.dblclick(box.x + 800, box.y + box.height - 4);
+    await page.mouse.dblclick(box.x + 800, box.y + box.height - 8);
     await until(page, ([x, y]) => {
       const now = document.querySelector("[data-k='timeline.canvas']").dataset
         .window?.split("..").map(Number);
@@ -154,7 +154,7 @@ export default {
     }, before);
     await page.locator("[data-k='tl.tracks']").focus();
     const closer = await windowOf(page);
-    await page.mouse.move(box.x + 800, box.y + box.height - 4);
+    await page.mouse.move(box.x + 800, box.y + box.height - 8);
     await page.keyboard.down("Control");
     await page.mouse.wheel(0, -300);
     await page.keyboard.up("Control");

@@ -32,7 +32,7 @@ async function viewsOf(page) {
 const tests = {
   "first screen": async (check) => {
     for (const [name, trace] of Object.entries(traces)) {
-      const page = await open(pageOf(trace));
+      const page = await open(pageOf(trace), { hash: "#v=overview" });
       check.equal(`${name}: view`, await page.evaluate(() =>
         document.documentElement.dataset.ready), "overview");
       check.true(`${name}: verdict`, await page.locator(".verdict").count());

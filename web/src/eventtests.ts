@@ -14,6 +14,7 @@ import { counterPlace, drawnTracks, frames, stripShares, trackLeft, trackTop }
 
 export function forTests(app: App): object {
   return {
+    lit: () => app.lit,
     pyramid: (lane: number) => buildLanePyramid(app, lane),
     trackTop: (uid: number) => trackTop(uid),
     trackLeft: (uid: number) => trackLeft(uid), strip: () => [...stripShares],

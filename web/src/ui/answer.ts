@@ -177,7 +177,7 @@ function drawBar(app: App): HTMLElement {
   for (const one of all) {
     const label = labels.get(one.key);
     const part = paint(h("span", { title: `${one.words} ${one.shown}`,
-      "data-spent": one.key, ...one.lit ? pointing(app, one.lit) : {},
+      "data-spent": one.key, "data-ns": one.ns, ...one.lit ? pointing(app, one.lit) : {},
       click: () => app.go(one.patch) },
       label ? h("b", {}, label) : null), one);
     part.style.flexGrow = String(one.ns);
