@@ -161,7 +161,7 @@ class TraceQuestions(Asked):
         """The critical path of a run.
 
         What host and device spend it on, slack, and the predicted end if
-        something were faster; through several ranks, too.
+        something were faster; also over ranks.
 
         window: A step, a range whose name contains this text, or A..B from the
             first event (1.5ms..2ms); else the whole trace
@@ -765,7 +765,7 @@ def memory(files: Inputs, *, device: Optional[Text] = None, peak:
     """What fills the GPU.
 
     Memory snapshots, or traces with memory events: peaks, who allocated,
-    fragmentation, leaks, what would free memory.
+    fragmentation, leaks, what to free.
 
     files: Memory snapshots, or traces with memory events; several are
         ranks of one job

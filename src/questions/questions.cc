@@ -438,7 +438,7 @@ const std::vector<Row>& Rows() {
        DescribeMemory,
        "What fills the GPU",
        "Memory snapshots, or traces with memory events: peaks, who allocated, "
-       "fragmentation, leaks, what would free memory.",
+       "fragmentation, leaks, what to free.",
        {Needed("files", Role::kPath),
         {"--device"},
         {"--peak"},
