@@ -78,7 +78,7 @@ class TraceQuestions(Asked):
             sequence of kernels; classic: norms, by name
         profile: Name tables: default, or classic as the known analyzer has
             them (the default of detector classic)
-        min_layers: Least number of copies that are layers (from 2 to 100000)
+        min_layers: Least copies that are layers (from 2 to 100000)
         layers_per_pass: Check the number of layers; exit status 1 when it
             differs (from 1 to 100000)
         split_half_layers: Leave attention halves and feed-forward halves apart

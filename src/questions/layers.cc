@@ -399,8 +399,7 @@ Body DescribeLayers(Description& args, Asker& asker) {
   args.Add("--explain", options->explain,
            "Say which rules decide about this kernel name, and stop; needs no "
            "trace");
-  args.Add("--min-layers", options->min_layers,
-           "Least number of copies that are layers")
+  args.Add("--min-layers", options->min_layers, "Least copies that are layers")
       .Whole(2, 100000)
       .ShowDefault();
   args.Add("--perfetto", options->perfetto,

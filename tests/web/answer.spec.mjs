@@ -80,7 +80,7 @@ const tests = {
   },
 
   "what is pointed at stays lit": async (check) => {
-    const page = await open(pageOf(traces.train), { width: 1440, height: 900 });
+    const page = await open(pageOf(traces.serve), { width: 1440, height: 900 });
     await page.locator(".fix[data-fix='1']").hover();
     check.equal("lit", await page.evaluate(() => __lamina.lit()),
                 { of: "fix", kind: 0 });
@@ -94,7 +94,7 @@ const tests = {
     check.true("the view goes there",
                String(await windowOf(page)) !== String(before));
     check.true("the panel has it", (await page.locator("aside").innerText())
-      .startsWith(`1 ${answerOf(traces.train).fixes[0].do}`));
+      .startsWith(`1 ${answerOf(traces.serve).fixes[0].do}`));
     await page.mouse.move(5, 5);
     await press(page, "Escape", "timeline");
     check.equal("Escape closes it", await page.evaluate(() => __lamina.lit()),

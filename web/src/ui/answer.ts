@@ -64,6 +64,12 @@ export function litSpans(app: App, gpu: Gpu, { of, kind }: Lit): Spans {
   return spans;
 }
 
+// A fix by what ops could gain has no stretch of its own: nothing is dimmed.
+export function hasSpans(app: App, lit: Lit): boolean {
+  return app.model.device !== null && gpusOf(app.model).some((gpu) =>
+    litSpans(app, gpu, lit).start.length > 0);
+}
+
 // The longest stretch, with a little room; of many short ones a window around
 // the longest.
 function around(app: App, lit: Lit): [number, number] | null {

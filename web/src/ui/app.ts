@@ -9,7 +9,7 @@ import type { Model, Table } from "../data/model";
 import { Served } from "../data/served";
 import { kMaxValues, toggled, toHash, type Chip, type ChipKind, type State } from
   "../data/state";
-import { openFix, type Lit } from "./answer";
+import { hasSpans, openFix, type Lit } from "./answer";
 import { h } from "./dom";
 
 export interface View {
@@ -55,7 +55,9 @@ export class App {
 
   light(lit: Lit | null): void {
     const fix = openFix(this);
-    this.lit = lit ?? (fix > 0 ? { of: "fix", kind: fix - 1 } : null);
+    const wanted = lit ?? (fix > 0 ? { of: "fix", kind: fix - 1 } as const
+      : null);
+    this.lit = wanted && hasSpans(this, wanted) ? wanted : null;
     this.relight();
   }
 
