@@ -34,7 +34,7 @@ class TraceQuestions(Asked):
         most, how sure that is, events that prove it, what could not be looked
         at and how to record it. A folder of ranks is one job.
 
-        category: Run only the rules of these categories
+        category: Run only rules of these categories
         only: Rules or tables
         min_share: Percent of the window below which a finding is only counted
             (from 0 to 100)

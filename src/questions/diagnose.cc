@@ -418,7 +418,7 @@ Body DescribeDiagnose(Description& args, Asker& asker) {
   args.Add("traces", options->traces,
            "Trace file; or those of several ranks, or a folder of them");
   args.Add("--category", options->categories,
-           "Run only the rules of these categories")
+           "Run only rules of these categories")
       .SplitAtCommas();
   args.Add("--min-share", options->min_share,
            "Percent of the window below which a finding is only counted")
