@@ -14,7 +14,7 @@ FILES = {
     "timeline": "area gaps host interaction steps tasks thinned tracks",
     "tables": "comparing details folding layers manyrows numbers panel polish "
               "roofline",
-    "documents": "apart fusions memory opening print redacted",
+    "documents": "answer apart fusions memory opening print redacted",
 }
 
 

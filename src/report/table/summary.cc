@@ -52,8 +52,8 @@ std::string FormatNotes(std::span<const Note> notes, int width, bool color) {
     if (note.worth_ns) {
       // An estimate may be too low.
       const bool bound = note.claim.find("bound") != std::string::npos;
-      text = fmt::format("{}{} ({}): {}", bound ? "at most " : "",
-                         HumanTime(*note.worth_ns), note.claim, text);
+      text = fmt::format("{}{} ({}): {}", HumanTime(*note.worth_ns),
+                         bound ? " at most" : "", note.claim, text);
     }
     const int indent = static_cast<int>(lead.size());
     out += std::string(paint) + std::string(lead) + std::string(style.reset);
