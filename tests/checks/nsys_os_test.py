@@ -28,7 +28,7 @@ RULES = {"read": "file_io", "fopen64": "file_io", "mmap": "host_memory",
          "aten::item": "read_device_value"}
 OS_NAMES = ["read", "fopen64", "mmap", "poll", "futex", "pthread_cond_wait",
             "pthread_mutex_lock", "recvmsg", "ioctl", "backtrace", "open"]
-RANGES = ["aten::mm", "aten::item", "aten::add", "load batch",
+RANGES = ["aten::mm", "aten::item", "aten::add", "phase one",
           "enumerate(DataLoader)#Iter.__next__", "epoch"]
 STATES = {1: "preempted", 2: "blocked", 3: "blocked", 4: "blocked",
           5: "gone", 6: "off", 7: "blocked", 8: "blocked", 0: "off",

@@ -97,6 +97,8 @@ const tests = {
       .startsWith(`1 ${answerOf(traces.serve).fixes[0].do}`));
     await page.mouse.move(5, 5);
     await press(page, "Escape", "timeline");
+    // The card that has the focus stays lit.
+    await page.evaluate(() => document.activeElement.blur());
     check.equal("Escape closes it", await page.evaluate(() => __lamina.lit()),
                 null);
     await closePages();

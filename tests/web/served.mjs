@@ -93,7 +93,7 @@ async function library() {
   await openTrace(page, "samples/train_step.json.gz");
   const cells = await row(page, "samples/train_step.json.gz").innerText();
   for (const text of ["24.39 KiB", "kineto", "NVIDIA H100 80GB HBM3", "19.05 ms",
-                      "98.0 %", "The GPU is busy 98 %"])
+                      "98.0 %", "The GPU computes 98 %"])
     check.true(`the row says ${text}: ${cells}`, cells.includes(text));
   await openTrace(page, "samples/serve.json.gz");
   // While it is read the row shows how far that is, and can end it.

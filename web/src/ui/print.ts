@@ -66,7 +66,8 @@ export class PrintForm {
   private ready = false;
 
   constructor(private readonly app: App, views: View[], first: string) {
-    const wanted = first === "overview" ? kOfReport : [first, "overview"];
+    const report = first === "overview" || first === "timeline";
+    const wanted = report ? kOfReport : [first, "overview"];
     this.views = wanted.flatMap((id) => views.filter((v) => v.id === id));
   }
 
