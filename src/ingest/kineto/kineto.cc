@@ -69,7 +69,7 @@ class DocumentRouter final : public json::Router {
 
   void Lost(std::string_view reason, uint64_t offset, uint64_t bytes) override {
     if (bare_list_ && reason == json::kListWithoutEnd) {
-      builder_->diagnostics().Add(
+      diagnostics_.Add(
           trace::Effect::kOddity, "list_without_end",
           "The list of events has no end, which this format allows.", offset);
       return;
@@ -80,13 +80,14 @@ class DocumentRouter final : public json::Router {
         [](char c) { return !((c >= 'a' && c <= 'z') || c == '_'); }, '_');
     std::string text = std::string(reason) + ".";
     text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    builder_->diagnostics().Add(trace::Effect::kLost, id, text, offset, 1,
-                                bytes);
+    diagnostics_.Add(trace::Effect::kLost, id, text, offset, 1, bytes);
   }
 
   std::string_view recovery_key() const override { return "\"traceEvents\""; }
 
   bool any_records() const { return any_records_; }
+  // Of its own: parts of the trace are appended by other threads meanwhile.
+  trace::Diagnostics& diagnostics() { return diagnostics_; }
 
  private:
   json::Action Records() {
@@ -95,14 +96,14 @@ class DocumentRouter final : public json::Router {
   }
 
   void BadProperty(std::string_view key, uint64_t offset) {
-    builder_->diagnostics().Add(
-        trace::Effect::kOddity, "property_not_understood",
-        "A value outside the events has an unknown form: " + std::string(key) +
-            ".",
-        offset);
+    diagnostics_.Add(trace::Effect::kOddity, "property_not_understood",
+                     "A value outside the events has an unknown form: " +
+                         std::string(key) + ".",
+                     offset);
   }
 
   trace::TraceBuilder* builder_;
+  trace::Diagnostics diagnostics_;
   bool any_records_ = false;
   bool bare_list_ = false;  // the document is the list
 };
@@ -147,6 +148,7 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
     const ScopedStage stage(options.times, "read");
     LAMINA_TRY(ReadRecords(stream, options, builder, &MakeEventParser));
   }
+  builder.diagnostics().Merge(router.diagnostics());
   builder.info().input_bytes = stream.offset();
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads, &ReadDeviceTracks);
