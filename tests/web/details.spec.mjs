@@ -174,7 +174,8 @@ export default {
 
   "counters": async (check) => {
     // From the first host event on: the page opens on device work.
-    const page = await open(smallPage(), { hash: "#v=timeline&z=0..2200000" });
+    const page = await open(smallPage(), { hash: "#v=timeline&z=0..2200000",
+      height: 1400 });
     const tip = page.locator(".tip");
     const canvas = page.locator("[data-k='timeline.canvas']");
     const at = async (key, t) => {

@@ -88,7 +88,7 @@ for (const [name, trace] of Object.entries(traces)) {
 
   tests[`${name}: what is written on the page`] = async (check) => {
     const tables = tablesOf(trace);
-    const page = await open(pageOf(trace));
+    const page = await open(pageOf(trace), { hash: "#v=overview" });
     const timeline = Object.fromEntries(tables("gpu_timeline")
       .filter((row) => row.device === "all").map((row) => [row.type, row]));
     const unit = { s: 1e9, ms: 1e6, "\u00b5s": 1e3, ns: 1 };

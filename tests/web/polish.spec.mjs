@@ -18,7 +18,8 @@ export default {
     for (const [name, file] of [["train", pageOf(traces.train)],
         ["moe", pageOf(traces.moe)],
         ["diff", written("diff", rank(0), rank(2), "--format", "html")]]) {
-      const page = await open(file);
+      const page = await open(file, name === "diff" ? {}
+        : { hash: "#v=overview" });
       const verdict = await page.locator(".verdict").first().textContent();
       const known = new Set(timesOf(await page.locator(".cards")
         .innerText()).map(([, , number, unit]) => `${number} ${unit}`));
