@@ -85,6 +85,17 @@ struct Caller {
   questions::Asker asker;
 };
 
+// What is asked is about the trace that is open, and opens no other.
+void AnswerByOpen(const std::string& path,
+                  const std::shared_ptr<engine::Session>& session,
+                  Caller& caller) {
+  caller.traces.open = [&path, &session](const std::string& asked)
+      -> Result<std::shared_ptr<engine::Session>> {
+    if (asked == path) return session;
+    return Fail(InputError(asked, "is not the trace that is open"));
+  };
+}
+
 Status MayWrite(const questions::Question& question, bool allow_write) {
   if (!question.info.writes || allow_write) return {};
   return Fail(UsageError(question.info.name + " makes files",
@@ -165,11 +176,7 @@ Documented Session::Ask(std::string_view question, const Params& params,
                                             params.contains(param.name);
                                    });
     Caller caller(impl_->opened, options.progress, options.stop);
-    caller.traces.open = [&](const std::string& path)
-        -> Result<std::shared_ptr<engine::Session>> {
-      if (path == impl_->info.path) return impl_->session;
-      return Fail(InputError(path, "is not the trace that is open"));
-    };
+    AnswerByOpen(impl_->info.path, impl_->session, caller);
     if (!kept) return Run(*asked, all, caller);
     return impl_->answers_once.Get(
         impl_->mutex, key, known, [&]() -> Documented {
@@ -181,21 +188,6 @@ Documented Session::Ask(std::string_view question, const Params& params,
         });
   });
 }
-
-namespace {
-
-// What a report on the trace that is open is made by.
-void AnswerByOpen(const std::string& path,
-                  const std::shared_ptr<engine::Session>& session,
-                  Caller& caller) {
-  caller.traces.open = [&path, &session](const std::string& asked)
-      -> Result<std::shared_ptr<engine::Session>> {
-    if (asked == path) return session;
-    return Fail(InputError(asked, "is not the trace that is open"));
-  };
-}
-
-}  // namespace
 
 Result<std::shared_ptr<const std::string>> Session::Answer(
     const RunOptions& options) {

@@ -133,8 +133,7 @@ class Screen {
   void AddFacts() {
     std::vector<std::string> facts = {time_.Text(a_.window_ns) + " window"};
     if (HasBar()) {
-      facts.push_back(a_.mfu.value ? "MFU " + SharePercent(*a_.mfu.value)
-                                   : "MFU unknown: " + a_.mfu.why);
+      facts.push_back("MFU " + findings::MfuWords(a_));
       facts.push_back("limited by " + findings::LimitWords(a_.limited_by));
     }
     if (a_.known >= 2) {
@@ -339,13 +338,8 @@ class Screen {
     constexpr size_t kMost = 2;
     for (const findings::AnswerWarning& warning : a_.warnings) {
       if (warning.first != first || warnings_shown_ == kMost) continue;
-      std::string text = warning.title;
-      if (!warning.todo.empty()) {
-        std::string todo = warning.todo;
-        todo.front() = LowerCase(todo.front());
-        text += ": " + todo;
-      }
-      lines_.push_back(Style("33", "!") + " " + Fit(text + ".", width_ - 2));
+      lines_.push_back(Style("33", "!") + " " +
+                       Fit(findings::WarningWords(warning), width_ - 2));
       ++warnings_shown_;
     }
   }

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/common/stats.h"
 #include "base/decimal.h"
 #include "dist/tables.h"
 
@@ -234,10 +235,6 @@ Waiting CollectWaiting(const Job& job) {
   return out;
 }
 
-double Percent(int64_t part, int64_t whole) {
-  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 // A quarter of the units or fewer that hold most of the waiting.
 std::optional<std::string> FewSteps(const Waiting& waiting) {
   std::vector<const Unit*> order;
@@ -272,7 +269,7 @@ std::optional<std::string> FewSteps(const Waiting& waiting) {
       "Few {}s: {} of {} hold {:.0f} % of all waiting ({}), the others are "
       "even.",
       waiting.steps ? "step" : "part", bad.size(), order.size(),
-      Percent(sum, waiting.all_ns), names);
+      analysis::PercentOf(sum, waiting.all_ns), names);
 }
 
 // Twice the even share, and a quarter at least.
@@ -302,7 +299,7 @@ std::string OneOrWandering(const Waiting& waiting) {
         "One rank: {} is late again and again, the worst in {} of {} {}s and "
         "behind {:.0f} % of all waiting.",
         worst.first, leads[worst.first], units, waiting.steps ? "step" : "part",
-        Percent(worst.second, waiting.all_ns));
+        analysis::PercentOf(worst.second, waiting.all_ns));
   }
   std::erase_if(leads, [](const auto& lead) { return lead.second == 0; });
   const bool changes =

@@ -7,13 +7,6 @@
 #include <tuple>
 
 namespace lamina::dist {
-namespace {
-
-// Up to here every pair of calls gives a slope; above, pairs half a list apart.
-constexpr size_t kAllPairs = 128;
-// Turns a median deviation into a standard one (1.4826), with the loss of a
-// median against a mean (1.2533).
-constexpr double kDeviation = 1.4826 * 1.2533;
 
 double Median(std::vector<double>& values) {
   const size_t half = values.size() / 2;
@@ -23,6 +16,14 @@ double Median(std::vector<double>& values) {
   const double below = *std::max_element(values.begin(), middle);
   return (below + *middle) / 2;
 }
+
+namespace {
+
+// Up to here every pair of calls gives a slope; above, pairs half a list apart.
+constexpr size_t kAllPairs = 128;
+// Turns a median deviation into a standard one (1.4826), with the loss of a
+// median against a mean (1.2533).
+constexpr double kDeviation = 1.4826 * 1.2533;
 
 struct Point {
   double x = 0;  // time since the origin

@@ -41,6 +41,9 @@ struct ClockFit {
   double error_ns() const;  // standard error of the offset
 };
 
+// Mean of the two middle values for an even count; not of none. Reorders them.
+double Median(std::vector<double>& values);
+
 // True for kinds that no rank leaves before the last has come. Broadcasts,
 // reductions and transfers let some go early.
 bool Synchronises(CollectiveKind kind);

@@ -427,12 +427,6 @@ bool DecodeFits(std::string_view bytes, std::vector<ClockFit>& fits) {
 
 namespace {
 
-double MedianRate(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
 // Theil and Sen: the median of the slopes of all pairs.
 void Fit(LinkSeries& series) {
   const auto& sizes = series.sizes;
@@ -448,7 +442,7 @@ void Fit(LinkSeries& series) {
           (sizes[j].link_bytes - sizes[i].link_bytes));
     }
   }
-  const double slope = MedianRate(std::move(slopes));
+  const double slope = Median(slopes);
   if (!(slope > 0)) return;
   std::vector<double> rests;
   for (const LinkSize& size : sizes) {
@@ -456,7 +450,7 @@ void Fit(LinkSeries& series) {
                     slope * size.link_bytes);
   }
   series.bytes_per_ns = 1 / slope;
-  series.latency_ns = std::max(0.0, MedianRate(std::move(rests)));
+  series.latency_ns = std::max(0.0, Median(rests));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace lamina::dist {
 namespace {
 
-std::optional<double> PercentOf(int64_t part, int64_t whole) {
+std::optional<double> Percent(int64_t part, int64_t whole) {
   if (whole <= 0) return std::nullopt;
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -283,8 +283,8 @@ void AddSteps(const Job& job, ResultSet& result) {
                    .comm = step.comm_ns,
                    .exposed_comm = step.exposed_comm_ns,
                    .wait = wait != waits.end() ? wait->second : 0,
-                   .overlap_pct = PercentOf(step.comm_ns - step.exposed_comm_ns,
-                                            step.comm_ns)});
+                   .overlap_pct = Percent(step.comm_ns - step.exposed_comm_ns,
+                                          step.comm_ns)});
     }
   }
   result.tables.push_back(std::move(table));
@@ -357,7 +357,7 @@ void AddBubbles(const Job& job, ResultSet& result) {
                         .exposed_peer = step.peer_exposed_ns,
                         .tail = tail,
                         .bubble = bubble,
-                        .bubble_pct = PercentOf(bubble, whole)});
+                        .bubble_pct = Percent(bubble, whole)});
   });
   result.tables.push_back(std::move(table));
 }

@@ -792,12 +792,6 @@ void WriteSource(json::Writer& w, std::string_view key,
   w.Close();
 }
 
-// "24 %", "unknown: no shapes recorded"; empty without a device.
-std::string MfuWords(const TraceAnswer& a) {
-  if (a.device_names.empty()) return "";
-  return a.mfu.value ? SharePercent(*a.mfu.value) : "unknown: " + a.mfu.why;
-}
-
 // "1.08 s → 0.19 s", of two fixes or more.
 std::string TogetherWords(const TraceAnswer& a) {
   if (a.known < 2) return "";
@@ -815,13 +809,6 @@ std::string FactWords(const TraceAnswer& a) {
   if (const std::string all = TogetherWords(a); !all.empty())
     text += ", all fixes " + all;
   return text;
-}
-
-std::string WarningWords(const AnswerWarning& warning) {
-  if (warning.todo.empty()) return warning.title + ".";
-  std::string todo = warning.todo;
-  todo.front() = LowerCase(todo.front());
-  return warning.title + ": " + todo + ".";
 }
 
 // "−46 %"
@@ -890,6 +877,18 @@ TimeForm::TimeForm(int64_t like_ns) {
 
 std::string TimeForm::Number(int64_t ns) const {
   return fmt::format("{:.{}f}", static_cast<double>(ns) / unit_ns, decimals);
+}
+
+std::string MfuWords(const TraceAnswer& a) {
+  if (a.device_names.empty()) return "";
+  return a.mfu.value ? SharePercent(*a.mfu.value) : "unknown: " + a.mfu.why;
+}
+
+std::string WarningWords(const AnswerWarning& warning) {
+  if (warning.todo.empty()) return warning.title + ".";
+  std::string todo = warning.todo;
+  todo.front() = LowerCase(todo.front());
+  return warning.title + ": " + todo + ".";
 }
 
 std::string LimitWords(const TraceAnswer::Limit& limit) {

@@ -153,6 +153,10 @@ struct TimeForm {
   std::string Text(int64_t ns) const { return Number(ns) + " " + unit; }
 };
 
+// "24 %", "unknown: no shapes recorded"; empty without a device.
+std::string MfuWords(const TraceAnswer& answer);
+// "Fewer than three complete steps: record five steps or more."
+std::string WarningWords(const AnswerWarning& warning);
 // "host: data loading", "GPU: memory traffic", "communication".
 std::string LimitWords(const TraceAnswer::Limit& limit);
 // "model.py:40 › modeling_owlv2.py:410 forward"; empty: not known.

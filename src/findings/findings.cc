@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "analysis/common/cost_view.h"
+#include "analysis/common/device_advice.h"
 #include "analysis/host/activities.h"
 #include "analysis/host/idle.h"
 #include "base/counted.h"
@@ -1167,11 +1168,8 @@ std::string_view StateName(State state) {
 }
 
 bool IsOfGpu(const trace::Trace& trace) {
-  return std::none_of(
-      trace.categories.begin(), trace.categories.end(), [&](StringId id) {
-        const std::string_view name = trace.Text(id);
-        return name.starts_with("npu_") || name.starts_with("mtia_");
-      });
+  return !analysis::HasCategory(trace, "npu_") &&
+         !analysis::HasCategory(trace, "mtia_");
 }
 
 void CapConfidence(const std::vector<RuleRun>& runs,

@@ -11,13 +11,13 @@
 #include "base/escape.h"
 
 namespace lamina::analysis {
-namespace {
-
 bool HasCategory(const trace::Trace& trace, std::string_view prefix) {
   return std::any_of(
       trace.categories.begin(), trace.categories.end(),
       [&](StringId id) { return trace.Text(id).starts_with(prefix); });
 }
+
+namespace {
 
 // Whether ops or arguments speak of Apple's GPU.
 bool SpeaksOfMps(const trace::Trace& trace) {

@@ -4,10 +4,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "trace/trace.h"
 
 namespace lamina::analysis {
+
+// Whether a category of the trace begins so: "npu_", "mtia_".
+bool HasCategory(const trace::Trace& trace, std::string_view prefix);
 
 // One sentence for a trace without device events.
 std::string DeviceAdvice(const trace::Trace& trace);

@@ -14,10 +14,6 @@ namespace {
 
 constexpr const char* kMime = "text/markdown";
 
-tl::unexpected<RpcError> RefuseAsset(int code, std::string message) {
-  return tl::make_unexpected(RpcError{code, std::move(message), {}});
-}
-
 // A text of the parameters; empty: it is not there.
 std::string TextOf(const Input& params, const char* key) {
   const auto found = params.find(key);
@@ -27,7 +23,7 @@ std::string TextOf(const Input& params, const char* key) {
 
 Rpc<Json> OnePage(const Input& params) {
   if (params.contains("cursor"))
-    return RefuseAsset(kInvalidParams, "this list has one page only");
+    return Refuse(kInvalidParams, "this list has one page only");
   return Json::object();
 }
 
@@ -73,8 +69,7 @@ std::optional<std::string> TextAt(const Library& library,
 
 Rpc<Json> Read(const Library& library, const Input& params, bool modern) {
   const std::string uri = TextOf(params, "uri");
-  if (uri.empty())
-    return RefuseAsset(kInvalidParams, "resources/read needs a uri");
+  if (uri.empty()) return Refuse(kInvalidParams, "resources/read needs a uri");
   const auto text = TextAt(library, uri);
   if (!text) {
     RpcError error{modern ? kInvalidParams : kNoSuchResource,
@@ -151,30 +146,28 @@ Rpc<Json> GetPrompt(const Library& library, const Input& params) {
   const std::string name = TextOf(params, "name");
   const Prompt* const prompt = FindPrompt(library, name);
   if (prompt == nullptr) {
-    return RefuseAsset(kInvalidParams, "there is no prompt " +
-                                           Shorten(EscapeTerminal(name), 80));
+    return Refuse(kInvalidParams,
+                  "there is no prompt " + Shorten(EscapeTerminal(name), 80));
   }
   const Input given = params.value("arguments", Input::object());
   if (!given.is_object())
-    return RefuseAsset(kInvalidParams, "arguments are no object");
+    return Refuse(kInvalidParams, "arguments are no object");
   std::map<std::string, std::string> values;
   for (const auto& [key, value] : given.items()) {
     const bool known = std::any_of(
         prompt->params.begin(), prompt->params.end(),
         [&, k = key](const Param& param) { return param.name == k; });
     if (!known || !value.is_string()) {
-      return RefuseAsset(
-          kInvalidParams,
-          fmt::format("{}: there is no argument {} of type string", name,
-                      Shorten(EscapeTerminal(key), 80)));
+      return Refuse(kInvalidParams,
+                    fmt::format("{}: there is no argument {} of type string",
+                                name, Shorten(EscapeTerminal(key), 80)));
     }
     values[key] = value.get<std::string>();
   }
   for (const Param& param : prompt->params) {
     if (param.required && !values.contains(param.name)) {
-      return RefuseAsset(
-          kInvalidParams,
-          fmt::format("{}: argument {} is missing", name, param.name));
+      return Refuse(kInvalidParams, fmt::format("{}: argument {} is missing",
+                                                name, param.name));
     }
   }
   Json content;
@@ -193,8 +186,8 @@ Rpc<Json> Complete(const Library& library, const Input& params) {
   const auto argument = params.find("argument");
   if (ref == params.end() || !ref->is_object() || argument == params.end() ||
       !argument->is_object()) {
-    return RefuseAsset(kInvalidParams,
-                       "completion/complete needs a ref and an argument");
+    return Refuse(kInvalidParams,
+                  "completion/complete needs a ref and an argument");
   }
   const std::string begin = TextOf(*argument, "value");
   std::vector<std::string> values;

@@ -35,6 +35,12 @@ struct RpcError {
 template <class T>
 using Rpc = tl::expected<T, RpcError>;
 
+inline tl::unexpected<RpcError> Refuse(int code, std::string message,
+                                       Json data = nullptr) {
+  return tl::make_unexpected(
+      RpcError{code, std::move(message), std::move(data)});
+}
+
 // What a message holds. Errors: kParseError for what is no JSON, is nested
 // deeper than kMaxDepth, has a key twice or broken UTF-8.
 Rpc<Input> ParseMessage(std::string_view text);

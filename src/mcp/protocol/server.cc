@@ -27,12 +27,6 @@ constexpr const char* kMetaServer = "io.modelcontextprotocol/serverInfo";
 // Lists do not change while the program runs.
 constexpr int64_t kListMs = 3'600'000;
 
-tl::unexpected<RpcError> Refuse(int code, std::string message,
-                                Json data = nullptr) {
-  return tl::make_unexpected(
-      RpcError{code, std::move(message), std::move(data)});
-}
-
 bool IsId(const Input& id) { return id.is_string() || id.is_number_integer(); }
 
 std::string_view CodeName(ErrorKind kind) {

@@ -36,24 +36,6 @@ struct GraphCandidatesOptions {
   bool force = false;
 };
 
-// "s72=1".
-Result<graph::Bindings> ParsePositiveBindings(
-    const std::vector<std::string>& texts) {
-  graph::Bindings out;
-  for (const std::string& text : texts) {
-    const size_t at = text.find('=');
-    const auto value = at == std::string::npos ? std::optional<int64_t>()
-                                               : ParseInt(text.substr(at + 1));
-    if (!value || *value <= 0 || at == 0) {
-      return Fail(UsageError("⟨bind⟩: expected SYMBOL=NUMBER, found '" +
-                                 EscapeTerminal(text) + "'",
-                             "for example ⟨bind⟩ s72=1,s70=128"));
-    }
-    out[text.substr(0, at)] = *value;
-  }
-  return out;
-}
-
 // The log of --log, or the one beside the dump.
 Result<std::optional<graph::TransformLog>> FindLog(
     const GraphCandidatesOptions& options, const std::string& dump) {
@@ -112,7 +94,7 @@ Result<Answer> RunCandidates(const GraphCandidatesOptions& options,
   }
   LAMINA_ASSIGN(const auto ops, fusion::OpTable::Load(rules.data));
   fusion::CandidateOptions find;
-  LAMINA_ASSIGN(find.bindings, ParsePositiveBindings(options.bind));
+  LAMINA_ASSIGN(find.bindings, ParseBindings(options.bind, 1));
   std::optional<fusion::SourceIndex> tree;
   if (!options.tree.empty()) {
     const ScopedStage stage(&asker.times, "scan");

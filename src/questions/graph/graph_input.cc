@@ -2,7 +2,9 @@
 #include "questions/graph/graph_input.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "base/decimal.h"
 #include "base/escape.h"
 #include "graph/dialects/read.h"
 
@@ -56,6 +58,25 @@ Result<GraphInput> OpenGraph(const std::string& path,
                                   " (⟨section⟩ NAME takes another)");
   }
   return input;
+}
+
+Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts,
+                                      int64_t least) {
+  graph::Bindings out;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    const auto value =
+        equals == std::string::npos
+            ? std::nullopt
+            : ParseInt(std::string_view(text).substr(equals + 1));
+    if (!value || *value < least || equals == 0) {
+      return Fail(UsageError("⟨bind⟩: expected SYMBOL=NUMBER, found '" +
+                                 EscapeTerminal(text) + "'",
+                             "for example ⟨bind⟩ s72=1,s70=128"));
+    }
+    out[text.substr(0, equals)] = *value;
+  }
+  return out;
 }
 
 void AddDialectOption(Description& args, std::string& dialect) {

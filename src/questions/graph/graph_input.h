@@ -4,7 +4,9 @@
 // last dump of a folder, messages about it on stderr, the choice of a graph.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "graph/dump.h"
 #include "graph/folder.h"
@@ -35,6 +37,10 @@ Result<graph::Dump> ReadGraphDump(const std::string& path,
 Result<GraphInput> OpenGraph(const std::string& path,
                              const std::string& section, Asker& asker,
                              const graph::ParseOptions& options);
+
+// "s72=1" as bindings of symbols to numbers of at least `least`.
+Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts,
+                                      int64_t least);
 
 // Adds --dialect, which a check holds against the names that there are.
 void AddDialectOption(Description& args, std::string& dialect);

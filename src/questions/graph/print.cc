@@ -25,25 +25,6 @@ struct GraphPrintOptions {
   std::vector<std::string> bind;
 };
 
-// "s72=1" to a binding.
-Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
-  graph::Bindings out;
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    const auto value =
-        equals == std::string::npos
-            ? std::nullopt
-            : ParseInt(std::string_view(text).substr(equals + 1));
-    if (!value || *value < 0 || equals == 0) {
-      return Fail(UsageError("⟨bind⟩: expected SYMBOL=NUMBER, found '" +
-                                 EscapeTerminal(text) + "'",
-                             "for example ⟨bind⟩ s72=1,s70=128"));
-    }
-    out[text.substr(0, equals)] = *value;
-  }
-  return out;
-}
-
 // Findings of a file, one after the other; the exit status says whether there
 // are any.
 Answer Check(const graph::Dump& dump) {
@@ -86,7 +67,7 @@ Answer Check(const graph::Dump& dump) {
 }
 
 Result<Answer> RunPrint(const GraphPrintOptions& options, Asker& asker) {
-  LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
+  LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind, 0));
   LAMINA_ASSIGN(const std::string path, PickDump(options.path, asker));
   LAMINA_ASSIGN(const graph::Dump dump,
                 ReadGraphDump(path, options.parse, asker, options.check));
