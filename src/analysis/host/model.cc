@@ -43,7 +43,7 @@ constexpr int64_t kWaitsToFreeNs = 50000;
 constexpr size_t kPoll = 3;
 // Launches of a stream that have not started when its queue may be full; what
 // a call takes beyond the usual then is a wait.
-constexpr size_t kModelDepth = 900;
+constexpr size_t kNearlyFull = 900;
 // How many events back an event may lie that a call waits for.
 constexpr ptrdiff_t kMostRecords = 200;
 
@@ -506,7 +506,7 @@ class Builder {
 
   void FindFullQueue(uint32_t stream) {
     const HostModel::Order& order = m_.orders_[stream];
-    if (order.work.size() <= kModelDepth) return;
+    if (order.work.size() <= kNearlyFull) return;
     FullQueue queue;
     queue.stream = stream;
     uint32_t before = kNone;
@@ -518,7 +518,7 @@ class Builder {
       queue.first.push_back(s);
     }
     const size_t count = queue.first.size();
-    if (count <= kModelDepth) return;
+    if (count <= kNearlyFull) return;
     for (size_t k = 1; k < count; ++k) {
       if (Start(queue.first[k - 1]) > Start(queue.first[k])) return;
     }
@@ -537,7 +537,7 @@ class Builder {
     for (size_t k = 0; k < count; ++k) {
       at_start[k] = started(Start(call_of(k).slice), &near);
       at_end[k] = started(End(call_of(k).slice), &near_end);
-      if (k < at_start[k] + kModelDepth)
+      if (k < at_start[k] + kNearlyFull)
         free.push_back(trace_.Duration(call_of(k).slice));
     }
     queue.usual_ns = Pick(free, 0.5);
@@ -547,7 +547,7 @@ class Builder {
     std::vector<StringId> names;
     for (size_t k = 0; k < count; ++k) {
       const int64_t took = trace_.Duration(call_of(k).slice);
-      if (k < at_start[k] + kModelDepth ||
+      if (k < at_start[k] + kNearlyFull ||
           2 * took <= 3 * queue.usual_ns + 2000)
         continue;
       ++late;
@@ -783,14 +783,14 @@ class Builder {
       };
       SliceId record;
       size_t pending = waiting_streams_.size();  // the first without work
-      bool other_waits = false;
+      std::vector<SliceId> others;  // frames that wait for something else
       for (const SliceId s : m_.threads_[t].events) {
         if (trace_.KindOf(s) == Kind::kOp) continue;
         if (IsDeviceWait(s)) {
           if (EndsWithWork(s)) {
             candidates_.push_back({s, s, t, WaitHow::kEvent});
           } else {
-            other_waits = true;
+            others.push_back(s);
           }
           continue;
         }
@@ -858,9 +858,12 @@ class Builder {
       }
       flush();
       waiting_streams_.resize(pending);
-      if (!other_waits) continue;
+      // They are in the order of the events.
+      size_t next = 0;
       std::erase_if(m_.threads_[t].events, [&](SliceId s) {
-        return IsDeviceWait(s) && !EndsWithWork(s);
+        if (next == others.size() || others[next] != s) return false;
+        ++next;
+        return true;
       });
     }
     std::stable_sort(records_.begin(), records_.end(),

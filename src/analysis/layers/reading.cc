@@ -8,8 +8,8 @@ namespace {
 
 // Costs in hundredths of an edit.
 constexpr int32_t kEdit = 100;
-constexpr int32_t kAlikePercent = 25;  // names that differ in numbers
-constexpr int32_t kSameRole = 60;      // two products, two attentions
+constexpr int32_t kAlikeCost = 25;  // names that differ in numbers
+constexpr int32_t kSameRole = 60;   // two products, two attentions
 // A kernel of no layer; between two layers one that is damaged is likelier.
 constexpr int32_t kOutside = 34;
 // A kernel of the beginning of a layer that was entered behind it.
@@ -263,7 +263,7 @@ std::vector<Found> Reader::Align(uint32_t begin, uint32_t end,
         }
         if (j == length) continue;
         const int32_t price = unit.ids[j] == id           ? 0
-                              : unit.like[j] == like      ? kAlikePercent
+                              : unit.like[j] == like      ? kAlikeCost
                               : role(unit.marks[j], mark) ? kSameRole
                                                           : kEdit;
         if (cost[s] + price < next[s + 1] && edits[s] + price <= limit[k]) {
