@@ -34,33 +34,37 @@ export function openFix(app: App): number {
   return app.model.manifest.answer?.fixes[rank - 1] ? rank : 0;
 }
 
-const groups = new WeakMap<Gpu, Map<number, Spans>>();
+const known = new WeakMap<Gpu, Map<string, Spans>>();
 
-// The stretches of a GPU that stay lit.
+function pick(from: { start: ArrayLike<number>; dur: ArrayLike<number> },
+              count: number, has: (row: number) => boolean): Spans {
+  const rows: number[] = [];
+  for (let row = 0; row < count; ++row) if (has(row)) rows.push(row);
+  return { start: Float64Array.from(rows, (row) => from.start[row]!),
+           dur: Float64Array.from(rows, (row) => from.dur[row]!),
+           kind: new Uint8Array(rows.length) };
+}
+
+// The stretches of a GPU that stay lit, found once: pointing asks for them
+// again and again.
 export function litSpans(app: App, gpu: Gpu, { of, kind }: Lit): Spans {
   const { model } = app;
   if (!model.device) return kNoSpans;
-  if (of !== "group") {
-    const all = of === "fix" ? fixSpans(model, gpu) : idleSpans(model, gpu);
-    const rows = [...all.kind.keys()].filter((row) => all.kind[row] === kind);
-    return { start: Float64Array.from(rows, (row) => all.start[row]!),
-             dur: Float64Array.from(rows, (row) => all.dur[row]!),
-             kind: new Uint8Array(rows.length) };
-  }
-  let made = groups.get(gpu);
-  if (!made) groups.set(gpu, made = new Map<number, Spans>());
-  let spans = made.get(kind);
-  if (!spans) {
+  let made = known.get(gpu);
+  if (!made) known.set(gpu, made = new Map<string, Spans>());
+  const key = `${of} ${kind}`;
+  let spans = made.get(key);
+  if (spans) return spans;
+  if (of === "group") {
     const parts = partsOf(model, gpu, null);
     const index = groupIndex(model);
-    const rows: number[] = [];
-    for (let i = 0; i < parts.count; ++i)
-      if (index[parts.family[i]!] === kind) rows.push(i);
-    spans = { start: Float64Array.from(rows, (i) => parts.start[i]!),
-              dur: Float64Array.from(rows, (i) => parts.dur[i]!),
-              kind: new Uint8Array(rows.length) };
-    made.set(kind, spans);
+    spans = pick(parts, parts.count, (row) => index[parts.family[row]!] === kind);
+  } else {
+    const all = of === "fix" ? fixSpans(model, gpu) : idleSpans(model, gpu);
+    if (all === kNoSpans) return all;  // not read yet, or none
+    spans = pick(all, all.kind.length, (row) => all.kind[row] === kind);
   }
+  made.set(key, spans);
   return spans;
 }
 
@@ -325,7 +329,7 @@ function facts(app: App): HTMLElement {
   const { model } = app;
   const answer = model.manifest.answer!;
   const limit = answer.limited_by;
-  const why: Patch = limit.class === "GPU"
+  const why: Patch = limit.class === "GPU" || limit.class === "device"
     ? model.hasTable("op_efficiency") ? { view: "roofline" } : { view: "kernels" }
     : limit.class === "host" ? { view: "host" } : app.rowsHref("gpu_timeline");
   const more = answer.more.smaller;
