@@ -203,7 +203,6 @@ TEST(ByteSink, FilesAppearWholeOrNotAtAll) {
   fs::remove_all(folder);
 }
 
-// A write that is longer than the library takes at once goes to it in pieces.
 // Of an answer among many: what another one reads may change.
 TEST(ByteSink, IsPutInPlaceOnlyWhileWatchedInputsStay) {
   namespace fs = std::filesystem;
@@ -250,6 +249,7 @@ TEST(ByteSink, IsPutInPlaceOnlyWhileWatchedInputsStay) {
   fs::remove_all(folder);
 }
 
+// A write that is longer than the library takes at once goes to it in pieces.
 TEST(ByteSink, GzipOfOneLongWriteIsWhole) {
   const std::string text = Text(700000);
   for (const size_t most : {size_t{1000}, text.size() / 2, text.size()}) {
