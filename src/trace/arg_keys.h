@@ -67,6 +67,8 @@ namespace lamina::trace {
   X(kDirection, "direction")                            \
   X(kQueueId, "sqid")                                   \
   X(kCorrelationId, "correlation_id")                   \
+  X(kKernelDetails, "kernel_details")                   \
+  X(kStepNum, "step_num")                               \
   X(kName, "name")                                      \
   X(kLabels, "labels")                                  \
   X(kSortIndex, "sort_index")

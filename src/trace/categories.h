@@ -26,6 +26,10 @@ bool IsGraphLaunch(std::string_view call);
 // of data loaders are annotations, also where old profilers wrote them as ops.
 Kind KindOfEvent(Kind of_category, std::string_view name);
 
+// kDriver or kRuntime, by the name of a call of the host: "cuLaunchKernel" and
+// "hsa_..." are of the driver.
+Kind ApiKindOf(std::string_view call);
+
 // The category of a kind; empty for kOther.
 std::string_view CategoryOf(Kind kind);
 

@@ -240,6 +240,13 @@ Kind KindOfEvent(Kind of_category, std::string_view name) {
              : of_category;
 }
 
+Kind ApiKindOf(std::string_view call) {
+  const bool driver = (call.starts_with("cu") && call.size() > 2 &&
+                       call[2] >= 'A' && call[2] <= 'Z') ||
+                      call.starts_with("hsa");
+  return driver ? Kind::kDriver : Kind::kRuntime;
+}
+
 std::string_view CategoryOf(Kind kind) {
   switch (kind) {
     case Kind::kOp:

@@ -30,6 +30,7 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "ingest/kineto/reader.h"
+#include "trace/categories.h"
 
 namespace lamina::ingest::kineto {
 namespace {
@@ -50,6 +51,7 @@ enum class Role : uint8_t {
   kTask,        // what collectives are made of
   kRange,       // ranges and steps over device work
   kCall,        // calls of the host
+  kHost,        // threads of the host in the JSON of XLA
 };
 
 // An event that holds no work of the device, though it stands on its track.
@@ -121,6 +123,7 @@ class DeviceTracks {
   void ReadAscend(uint32_t row, std::string_view name);
   void MakeDevice(uint32_t row, Kind kind);
   void MakeCall(uint32_t row);
+  void ReadHost(uint32_t row, std::string_view name);
   void SortSpans();
   void MoveCalls();
   void Link();
@@ -183,6 +186,7 @@ Role DeviceTracks::RoleOf(const trace::Track& track) {
     return thread == "Steps" || thread == "XLA Modules" ? Role::kRange
                                                         : Role::kNone;
   }
+  if (process.starts_with("/host:")) return Role::kHost;
   return Role::kNone;
 }
 
@@ -195,7 +199,7 @@ bool DeviceTracks::FindRoles() {
   for (size_t i = 0; i < tracks; ++i) {
     const trace::Track& track = trace_.tracks[i];
     roles_[i] = RoleOf(track);
-    device |= roles_[i] == Role::kDevice;
+    device |= roles_[i] == Role::kDevice || roles_[i] == Role::kHost;
     if (trace_.Text(track.process_name) == "Python") {
       python_ = track.pid;
       threads_.try_emplace(track.tid, TrackId(static_cast<uint32_t>(i)));
@@ -278,7 +282,10 @@ void DeviceTracks::MakeDevice(uint32_t row, Kind kind) {
   args.device = device_of_[slices.track[row].value];
   args.stream = stream_of_[slices.track[row].value];
   const uint32_t had = slices.detail[row];
-  if (had != kNoRow) args.correlation = trace_.api_calls[had].correlation;
+  if (had != kNoRow) {
+    args.correlation = trace_.api_calls[had].correlation;
+    args.config = trace_.api_calls[had].config;
+  }
   slices.kind[row] = kind;
   slices.category[row] = Category(kind == Kind::kKernel   ? "kernel"
                                   : kind == Kind::kMemcpy ? "gpu_memcpy"
@@ -297,6 +304,24 @@ void DeviceTracks::MakeCall(uint32_t row) {
   if (slices.detail[row] != kNoRow) return;
   slices.detail[row] = static_cast<uint32_t>(trace_.api_calls.size());
   trace_.api_calls.push_back({});
+}
+
+// What XLA's .xplane.pb has on its host lines, by the same signs: calls have a
+// correlation, frames of Python begin with "$", the rest are ranges.
+void DeviceTracks::ReadHost(uint32_t row, std::string_view name) {
+  trace::Slices& slices = trace_.slices;
+  if (slices.detail[row] != kNoRow) {
+    slices.kind[row] = trace::ApiKindOf(name);
+  } else if (name.starts_with('$')) {
+    slices.kind[row] = Kind::kPython;
+    slices.detail[row] = static_cast<uint32_t>(trace_.python.size());
+    trace_.python.push_back({});
+  } else {
+    slices.kind[row] = Kind::kAnnotation;
+    slices.detail[row] = static_cast<uint32_t>(trace_.ops.size());
+    trace_.ops.push_back({});
+  }
+  slices.category[row] = Category(trace::CategoryOf(slices.kind[row]));
 }
 
 void DeviceTracks::ReadAscend(uint32_t row, std::string_view name) {
@@ -356,6 +381,9 @@ void DeviceTracks::ReadSlices() {
           }
           break;
         }
+        case Role::kHost:
+          ReadHost(row, name);
+          break;
         case Role::kNone:
           break;
       }

@@ -252,9 +252,15 @@ class EventParser final : public JsonRecordParser {
   };
   uint32_t MakeDetail(Kind kind) {
     ArgView args{*this};
-    return DetailRow(kind, args, *segment_);
+    const uint32_t row = DetailRow(kind, args, *segment_);
+    if (kind == Kind::kOther && row != kNoRow &&
+        args.Has(ArgKey::kKernelDetails))
+      segment_->api_calls[row].config = XlaConfig();
+    return row;
   }
 
+  uint32_t XlaConfig();
+  bool IsXlaStep(Kind kind) const;
   StringId InternText(const RawValue& raw);
   StringId CounterName();
   StringId MtiaCopyName();
@@ -346,6 +352,38 @@ TrackId EventParser::Track() {
   known.pid = pid;
   known.tid = tid;
   return known.track;
+}
+
+// XLA writes how a kernel was launched as one text:
+// "regs:64 static_shared:0 dynamic_shared:0 grid:96,1,1 block:256,1,1 ...".
+uint32_t EventParser::XlaConfig() {
+  const std::string_view text = event_.args[ArgKey::kKernelDetails].text;
+  const auto value = [&](std::string_view key) {
+    const size_t at = text.find(key);
+    if (at == text.npos) return std::string_view();
+    const std::string_view rest = text.substr(at + key.size());
+    return rest.substr(0, rest.find(' '));
+  };
+  const std::string_view grid = value("grid:");
+  if (grid.empty()) return kNoRow;
+  trace::LaunchConfig config;
+  config.grid = ParseTriple(grid);
+  config.block = ParseTriple(value("block:"));
+  config.registers_per_thread = ParseInt(value("regs:")).value_or(kNoInt);
+  const int64_t fixed = ParseInt(value("static_shared:")).value_or(0);
+  const int64_t dynamic = ParseInt(value("dynamic_shared:")).value_or(0);
+  constexpr int64_t kMostBytes = int64_t{1} << 32;
+  if (fixed >= 0 && dynamic >= 0 && fixed < kMostBytes && dynamic < kMostBytes)
+    config.shared_memory_bytes = fixed + dynamic;
+  return segment_->names->InternConfig(config);
+}
+
+// A step of the user in the JSON of XLA: an event without a category that has
+// a number.
+bool EventParser::IsXlaStep(Kind kind) const {
+  return kind == Kind::kOther && event_.cat.text.empty() && !event_.attr &&
+         event_.args.Has(ArgKey::kStepNum) &&
+         !event_.args.Has(ArgKey::kCorrelationId);
 }
 
 // Copies of MTIA are all called "dma_request".
@@ -477,6 +515,16 @@ void EventParser::EmitSpan(const Tokens& tokens, int64_t start_ns,
   }
   if (phase == 'X') {
     if (category.counters) EmitEventCounters(tokens);
+    if (IsXlaStep(kind)) {
+      trace::OpArgs step;
+      step.sequence = ArgView{*this}.Int(ArgKey::kStepNum);
+      trace::LocalNames& names = *segment_->names;
+      segment_->AddSlice(
+          start_ns, dur_ns, name, Kind::kAnnotation,
+          names.InternCategory(names.Intern(trace::kStepCategory)), track,
+          offset, segment_->AddOp(step));
+      return;
+    }
     const uint32_t detail = MakeDetail(kind);
     if (category.mtia) FillMtia(kind, detail);
     segment_->AddSlice(start_ns, dur_ns, name, kind, category.index, track,

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ingest/xplane/programs.h"
 #include "ingest/xplane/xspace.h"
+#include "trace/categories.h"
 
 namespace lamina::ingest::xplane {
 
@@ -33,7 +34,7 @@ EventPlane::EventPlane(Plane tables, Shared& shared)
     NameFacts facts;
     facts.id = shared.names.Intern(name.name);
     facts.device = DeviceKindOf(name.name);
-    facts.api = ApiKindOf(name.name);
+    facts.api = trace::ApiKindOf(name.name);
     facts.role = RoleOf(name.name);
     stats.Clear();
     plane.AddStats(name.stats, stats, unpacked_);

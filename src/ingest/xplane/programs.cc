@@ -133,13 +133,6 @@ Kind DeviceKindOf(std::string_view name) {
   return Kind::kKernel;
 }
 
-Kind ApiKindOf(std::string_view name) {
-  const bool driver = (name.starts_with("cu") && name.size() > 2 &&
-                       name[2] >= 'A' && name[2] <= 'Z') ||
-                      name.starts_with("hsa");
-  return driver ? Kind::kDriver : Kind::kRuntime;
-}
-
 std::string_view InstructionNameOf(std::string_view name) {
   if (!name.starts_with('%')) return name;
   name.remove_prefix(1);

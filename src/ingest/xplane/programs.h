@@ -31,9 +31,6 @@ int64_t ParseCopySize(std::string_view text);
 // Kernel, copy or fill, by the name of a device event.
 trace::Kind DeviceKindOf(std::string_view name);
 
-// Runtime or driver API by the name of a host call.
-trace::Kind ApiKindOf(std::string_view name);
-
 // "fusion.3" of "%fusion.3 = bf16[2048,4096] fusion(...)".
 std::string_view InstructionNameOf(std::string_view event_name);
 
