@@ -204,6 +204,8 @@ FAULTS = {
                             no_gain=True, untimed=True, also_ok=("cpu.small_ops",)),
     "cpu_waits": Fault("train", ("cpu.waits",), 4e6, fixed=True, no_gain=True,
                        untimed=True, also_ok=("cpu.small_ops",)),
+    "cpu_sort": Fault("train", ("cpu.dominant_op",), 8e6, fixed=True, no_gain=True,
+                      untimed=True, also_ok=("cpu.small_ops",)),
     "cpu_small_ops": Fault("train", ("cpu.small_ops",), 1, fixed=True,
                            no_gain=True, untimed=True),
     "clock_drop": Fault("train", ("kernel.slower_with_time",), 0.06),
@@ -353,7 +355,8 @@ PLAN_NAMES = {"serve_gc": "gc_pause", "serve_logging": "logging",
 def damage(run, name, seed):
     """Files as they come from a full disk or a process that was stopped, and
     two that lack next to nothing."""
-    if name in ("cpu_loading", "cpu_checkpoint", "cpu_waits", "cpu_small_ops"):
+    if name in ("cpu_loading", "cpu_checkpoint", "cpu_waits", "cpu_small_ops",
+                "cpu_sort"):
         on_the_host_alone(run)
     if name not in ("cut_file", "stray_bytes", "bad_record", "endless_record",
                     "stray_time", "early_clock"):

@@ -564,6 +564,9 @@ def step_start(lab, plan, number):
                   size * (1 + 0.5 * lab.draw("starved")))
     if size := plan.size("cpu_waits"):
         lab.range("python_function", "threading.py(355): wait", size)
+    if size := plan.size("cpu_sort"):  # below a frame that waits by its name
+        lab.range("python_function", "asyncio/base_events.py(1922): _run_once",
+                  0, lambda: lab.range("cpu_op", "aten::sort", size))
     if (size := plan.size("one_allocation")) and number == 4:
         lab.free()
         lab.call("cudaMalloc", size)
