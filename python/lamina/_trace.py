@@ -199,6 +199,7 @@ def answer_html(answer: Mapping[str, Any]) -> str:
         f"{text(p['words'])} {text(p['shown']['time'])} "
         f"{text(p['shown']['share'])}"
         for p in sorted(parts, key=lambda part: -part["ns"]))
+    hot = "".join(f"<li>{text(line)}</li>" for line in answer["hot"])
     fixes = "".join(
         f"<tr><td>{fix['rank']}</td>"
         f"<td style=\"text-align:left\"><b title=\"{text(fix['what'])}\">"
@@ -215,6 +216,7 @@ def answer_html(answer: Mapping[str, Any]) -> str:
             f"{text(' · '.join(facts))}"
             f"<div style=\"display:flex;height:18px;margin:4px 0\">{bar}</div>"
             f"<small>{legend}</small>"
+            + (f"<ul>{hot}</ul>" if hot else "")
             + (f"<table>{fixes}</table>" if fixes else "")
             + (f"<ul>{warnings}</ul>" if warnings else "") + "</div>")
 

@@ -1005,6 +1005,7 @@ std::string AnswerText(const TraceAnswer& a) {
                       SharePercent(part.share)));
     }
   }
+  for (const std::string& text : a.hot) add("* " + text);
   for (size_t i = 0; i < a.fixes.size(); ++i) {
     const AnswerFix& fix = a.fixes[i];
     const TimeForm time(fix.before_ns);
@@ -1031,6 +1032,9 @@ std::string AnswerMarkdown(const TraceAnswer& a) {
       }
     }
   }
+  if (!a.hot.empty()) out += "\n";
+  for (const std::string& text : a.hot)
+    out += "- " + EscapeMarkdown(text) + "\n";
   if (!a.fixes.empty()) {
     out +=
         "\n| | what to do | before | after | | known by | where |\n"

@@ -20,6 +20,7 @@ from mcp_client import Client
 ENDINGS = (".json.gz", ".sqlite", ".db", ".xplane.pb", ".pftrace")
 HOST = ("input", "host", "launch", "sync")
 WIDTHS = (60, 80, 120, 200)
+LARGE = 1 << 20  # bytes of a trace for which the usual widths do
 
 
 def traces():
@@ -161,7 +162,8 @@ def check_open(check, name, answer):
 
 
 def check_screens(check, name, trace, answer):
-    for width in WIDTHS:
+    usual = trace.stat().st_size > LARGE
+    for width in WIDTHS[1::2] if usual else WIDTHS:
         environment = {**os.environ, "COLUMNS": str(width), "LC_ALL": "C.UTF-8"}
         text = lamina("report", trace, env=environment).stdout
         lines = text.splitlines()
@@ -230,6 +232,7 @@ def words_of(answer):
     if answer["devices"]:
         words += [answer["window"], answer["mfu"]["shown"],
                   answer["limited_by"]["shown"]]
+    words += answer["hot"]
     for fix in answer["fixes"]:
         words += [fix["do"], fix["shown"]["before"], fix["shown"]["after"],
                   fix["shown"]["gain"], fix["how"], fix["sure"]]

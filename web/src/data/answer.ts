@@ -46,6 +46,7 @@ export interface Answer {
   mfu: { value: number | null; peak_flops: number; type: string;
          period_ns: number; why: string; shown: string };
   limited_by: { class: string; detail: string; share: number; shown: string };
+  hot: string[];  // ops that take much of the time, with their rate and why
   fixes: Fix[];
   warnings: { title: string; do: string }[];
   together_ns: number;

@@ -417,6 +417,7 @@ export function windowBody(app: App):
       `${(answer.mfu.peak_flops / 1e12).toPrecision(4)} TFLOP/s ` +
       `${answer.mfu.type.replace(/^matrix_/, "")}, over ` +
       `${brief(answer.mfu.period_ns)}`] : ["MFU", answer.mfu.shown],
+    ...answer.hot.map((one): Entry => ["hot op", clean(one, 300)]),
     ["rules", `${answer.more.rules_looked} of ${answer.more.rules} looked`],
     ...answer.warnings.slice(0, 4).map((one): Entry => ["warning",
       clean(one.title, 300) + (one.do ? `: ${lower(clean(one.do, 300))}` : "")]),
