@@ -111,6 +111,20 @@ def random_cases(checks):
                 confident.right >= CALIBRATED * confident.all)
 
 
+def block_cases(checks):
+    """Layers of one block, and layers without their dense half, which are not
+    to be cut."""
+    for kind, least in ((layer_cases.blocks, 9), (layer_cases.pruned, 11)):
+        right = 0
+        with temporary() as out:
+            path = pathlib.Path(out) / "trace.json"
+            for seed in range(12):
+                case, trace = layer_cases.case(seed, 0.0, kind)
+                path.write_text(json.dumps(trace))
+                right += same(case.stacks, stacks_of(tables(path)))
+        checks.true(f"{kind.__name__}: {right} of 12 exact", right >= least)
+
+
 def shared_cases(checks, folder):
     truth = json.loads((folder / "truth.json").read_text())
     for name, case in truth.items():
@@ -131,6 +145,7 @@ def shared_cases(checks, folder):
 def main():
     checks = Checks()
     random_cases(checks)
+    block_cases(checks)
     folder = pathlib.Path(os.environ.get("LAMINA_SHARED",
                                          ROOT.parent / "shared"))
     if not folder.is_dir():

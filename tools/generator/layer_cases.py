@@ -394,6 +394,49 @@ def single_mixer(tape, rng):
     return Case("single mixer", [(layers, passes)])
 
 
+def blocks(tape, rng):
+    """Each block is a layer (Nemotron-H): M a scan, * attention, - dense."""
+    model = Model(rng, dialect="vllm")
+    mixer = rng.choice([MAMBA, GDN])
+    passes = rng.randrange(3, 7)
+    way = rng.choice(WAYS)
+    alone = rng.sample(range(1, 24), rng.choice([3, 4, 6]))
+    attention = rng.sample([i for i in range(2, 24) if i not in alone],
+                           rng.choice([3, 4]))
+    pattern = ""
+    for i in range(24):
+        pattern += "M" if i in alone else "*-" if i in attention else "M-"
+    names = {"M": model.mixer(names=mixer), "*": model.mixer(),
+             "-": model.feed()}
+
+    def body():
+        tape.kernels(model.head())
+        for block in pattern:
+            tape.kernels(names[block])
+        tape.kernels(model.tail())
+    for number in range(passes):
+        separator(tape, rng, way, number, body)
+    return Case("blocks", [(len(pattern), passes)], f"{pattern} {way}")
+
+
+def pruned(tape, rng):
+    """Some layers have lost their dense half: they are layers still."""
+    model = Model(rng, dialect="vllm")
+    passes = rng.randrange(3, 7)
+    way = rng.choice(WAYS)
+    layers = rng.choice([16, 32])
+    without = rng.sample(range(2, layers), rng.choice([3, 5]))
+
+    def body():
+        tape.kernels(model.head())
+        for i in range(layers):
+            tape.kernels(model.mixer() if i in without else model.layer())
+        tape.kernels(model.tail())
+    for number in range(passes):
+        separator(tape, rng, way, number, body)
+    return Case("pruned", [(layers, passes)], f"{sorted(without)} {way}")
+
+
 def dense_first(tape, rng):
     model = Model(rng, dialect="vllm")
     layers = rng.choice([12, 27, 47, 61])
@@ -642,10 +685,10 @@ KINDS = [plain, plain, opaque, eager_then_graph, encoder_decoder, hybrid,
          two_streams, side_stream, training, pipeline, convolutions, piecewise]
 
 
-def case(seed, noise):
+def case(seed, noise, kind=None):
     """(Case, Chrome trace)."""
     rng = random.Random(seed * 7919 + 17)
     tape = Tape(rng, noise)
-    made = KINDS[seed % len(KINDS)](tape, rng)
+    made = (kind or KINDS[seed % len(KINDS)])(tape, rng)
     events = sorted(tape.events, key=lambda e: e["ts"])
     return made, {"traceEvents": events}

@@ -53,6 +53,7 @@ class Builder {
       if (!LookAtRest()) break;
       Read();
     }
+    if (SplitBlocks()) Read();
     Families();
     return Result();
   }
@@ -620,6 +621,124 @@ class Builder {
         best = &tail;
     }
     if (best != nullptr) AddUnit(best->range, next_group_++, 1, true, false);
+  }
+
+  // Models whose layer is one block, a mixer or a feed-forward part
+  // (Nemotron-H: "M-M-MM-M*-"): some scans stand alone, others before the same
+  // feed-forward part. Where scans of both kinds are frequent, that part is a
+  // layer of its own behind every mixer. Attention alone is no sign: models
+  // that were pruned leave the feed-forward part of some layers out. True when
+  // units were cut.
+  bool SplitBlocks() {
+    constexpr size_t kLeast = 3;  // layers with a scan alone
+    const std::vector<uint32_t> part = FeedForwardPart(kLeast);
+    if (part.empty()) return false;
+    std::vector<Unit> whole = std::move(units_);
+    units_.clear();
+    const uint32_t group = next_group_++;
+    // Attention before that part may have been read as a damaged scan.
+    std::map<std::vector<uint32_t>, std::pair<Range, size_t>> others;
+    for (size_t c = 0; c < contents_.size(); ++c) {
+      for (const Found& layer : readings_[c]) {
+        const Range front{layer.begin,
+                          layer.end - static_cast<uint32_t>(part.size())};
+        if (layer.exact || !EndsWith(Of({layer.begin, layer.end}), part) ||
+            !Has(kAttentionMark, front))
+          continue;
+        const Ids ids = Of(front);
+        auto& [range, count] = others[{ids.begin(), ids.end()}];
+        range = front;
+        count += times_[c];
+      }
+    }
+    const auto add = [&](Unit unit) {
+      if (std::ranges::any_of(units_,
+                              [&](const Unit& u) { return u.ids == unit.ids; }))
+        return;
+      unit.group = group;
+      unit.per_unit = 1;
+      unit.of_period = static_cast<uint32_t>(unit.ids.size());
+      unit.phase = static_cast<uint32_t>(units_.size());
+      units_.push_back(std::move(unit));
+    };
+    for (Unit& unit : whole) {
+      const size_t n = unit.ids.size();
+      const size_t front = n > part.size() ? n - part.size() : n;
+      if (front < n && EndsWith(unit.ids, part) &&
+          std::ranges::any_of(
+              std::span(unit.marks).subspan(0, front),
+              [](uint16_t mark) { return (mark & kAttentionMark) != 0; })) {
+        add(Piece(unit, front, n));
+        add(Piece(unit, 0, front));
+      } else {
+        add(std::move(unit));
+      }
+    }
+    for (const auto& [ids, place] : others) {
+      if (place.second >= kLeast) AddUnit(place.first, group, 1, true, true);
+    }
+    return true;
+  }
+  static bool EndsWith(Ids ids, Ids end) {
+    return ids.size() > end.size() &&
+           std::ranges::equal(ids.subspan(ids.size() - end.size()), end);
+  }
+  static Unit Piece(const Unit& unit, size_t begin, size_t end) {
+    Unit out = unit;
+    const auto cut = [&](auto& all) {
+      all.erase(all.begin() + static_cast<ptrdiff_t>(end), all.end());
+      all.erase(all.begin(), all.begin() + static_cast<ptrdiff_t>(begin));
+    };
+    cut(out.ids);
+    cut(out.like);
+    cut(out.marks);
+    return out;
+  }
+  // What a unit with a scan has behind the kernels that stand alone elsewhere,
+  // as a unit or between units; empty where no such pair is frequent.
+  std::vector<uint32_t> FeedForwardPart(size_t least) const {
+    std::vector<size_t> count(units_.size(), 0);
+    for (size_t c = 0; c < contents_.size(); ++c) {
+      for (const Found& layer : readings_[c]) count[layer.unit] += times_[c];
+    }
+    const auto all = [](std::span<const uint16_t> marks) {
+      uint16_t out = 0;
+      for (const uint16_t mark : marks) out |= mark;
+      return out;
+    };
+    constexpr uint16_t kBlock = kScanMark | kFeedMark | kBackwardMark;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      const Ids ids = units_[u].ids;
+      const std::span<const uint16_t> marks = units_[u].marks;
+      if (count[u] < least) continue;
+      for (size_t n = 3; n + 3 <= ids.size(); ++n) {
+        if (ids[n] != ids[0] ||
+            (marks[n] & (kNormMark | kMaybeNormMark)) == 0 ||
+            (all(marks.subspan(0, n)) & kBlock) != kScanMark)
+          continue;
+        const uint16_t rest = all(marks.subspan(n));
+        if ((rest & (kAttentionMark | kBackwardMark)) != 0 ||
+            (rest & kGemmMark) == 0 || Alone(ids.subspan(0, n), count) < least)
+          continue;
+        return {ids.begin() + static_cast<ptrdiff_t>(n), ids.end()};
+      }
+    }
+    return {};
+  }
+  // How often kernels stand as a unit, or between units.
+  size_t Alone(Ids ids, const std::vector<size_t>& count) const {
+    size_t out = 0;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (std::ranges::equal(units_[u].ids, ids)) out += count[u];
+    }
+    Rest([&](Range r, size_t times) {
+      while (r.end - r.begin >= ids.size() &&
+             std::ranges::equal(Of(r).subspan(0, ids.size()), ids)) {
+        out += times;
+        r.begin += static_cast<uint32_t>(ids.size());
+      }
+    });
+    return out;
   }
 
   // --- which units are of one stack ---
