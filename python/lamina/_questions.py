@@ -676,6 +676,7 @@ def diff(a: Input, b: Input, *, findings: bool = False, capture: Inputs = (),
 
 
 def ranks(paths: Inputs, *, only: Texts = (), top: Optional[int] = None,
+          capture: Inputs = (),
           layout: Literal["native", "tracelens"] = "native",
           raw_clocks: bool = False, threads: int = 0,
           rules: Optional[Path] = None,
@@ -688,12 +689,14 @@ def ranks(paths: Inputs, *, only: Texts = (), top: Optional[int] = None,
     paths: A folder of traces, or one trace per rank
     only: Only these tables: a,b
     top: Rows per table
+    capture: Traces in which the replayed graphs were captured, or a folder
+        of them: their ops join the tree below the launches
     layout: native, or the tables of TraceLens's report over ranks
     raw_clocks: Leave times as recorded; clock_offsets still says how
         clocks differ
     """
     return ask("ranks", threads=threads, rules=rules, progress=progress,
-               paths=paths, only=only, top=top, layout=layout,
+               paths=paths, only=only, top=top, capture=capture, layout=layout,
                raw_clocks=raw_clocks)
 
 

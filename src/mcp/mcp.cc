@@ -136,11 +136,19 @@ Result<int> Front::Run() const {
       Inputs::Allow(allow.empty() ? std::vector<std::string>{"."} : allow,
                     allow_write));
   LAMINA_TRY(ReadBelow(inputs->folders()));
+  // Names as of a call: they are below the folders.
+  std::vector<std::string> opened_with;
+  for (const std::string& capture : captures) {
+    const auto path = inputs->Resolve(capture);
+    if (!path) return Fail(path.error().error);
+    opened_with.push_back(*path);
+  }
   constexpr double kGigabyte = 1024.0 * 1024 * 1024;
   Workshop workshop;
   workshop.threads = threads;
   workshop.traces = std::make_shared<questions::OpenTraces>(
-      workshop.threads, static_cast<uint64_t>(memory_gb * kGigabyte));
+      workshop.threads, static_cast<uint64_t>(memory_gb * kGigabyte),
+      std::move(opened_with));
   workshop.inputs = inputs.get();
   workshop.time_limit =
       std::chrono::milliseconds(static_cast<int64_t>(time_limit_s * 1000));
@@ -152,6 +160,9 @@ Result<int> Front::Run() const {
   server_options.patience =
       std::chrono::milliseconds(static_cast<int64_t>(patience_s * 1000));
   server_options.library = MakeLibrary();
+  server_options.changes = [traces = workshop.traces](const std::string& path) {
+    return traces->Changes(path);
+  };
   AddTraceTools(workshop, server_options.tools);
   SpeakToAgents(server_options.tools);
   AddQuestionTools(workshop, !allow_write.empty(), server_options.tools);
@@ -189,6 +200,12 @@ void Front::Describe(questions::Description& args, int& thread_count) {
            "such tools)")
       .ValueName("FOLDER")
       .In(Group::kOutput);
+  args.Add(
+          "--capture", captures,
+          "Traces in which the replayed graphs of all traces were captured, or "
+          "a folder of them; may be repeated")
+      .OneWord()
+      .In(Group::kInput);
   args.Add("--tools", tools, "Only these tools: a,b")
       .SplitAtCommas()
       .OneWord()

@@ -13,6 +13,7 @@ namespace lamina::mcp {
 // What `lamina mcp` is begun with.
 struct Front {
   std::vector<std::string> allow;
+  std::vector<std::string> captures;  // of the graphs of all traces
   std::string allow_write;
   std::vector<std::string> tools;
   std::vector<std::string> calls;

@@ -105,8 +105,13 @@ Outcome OpenTrace(const Workshop& workshop, const Call& call) {
                              "call report with it: its tables are those of "
                              "memory"));
   }
-  LAMINA_ASSIGN(const auto source,
-                workshop.traces->Open(shown, workshop.OpeningFor(call)));
+  questions::OpenTraces::Opening how = workshop.OpeningFor(call);
+  if (call.Has("capture")) {
+    how.captures.emplace();
+    for (const std::string capture : call.arguments["capture"])
+      how.captures->push_back(workshop.inputs->NameOf(capture));
+  }
+  LAMINA_ASSIGN(const auto source, workshop.traces->Open(shown, how));
   const std::string handle = workshop.inputs->HandleOf(path);
   const trace::Trace* const trace = &source->trace();
   engine::Watch watch;
@@ -398,12 +403,16 @@ void AddTraceTools(const Workshop& workshop, std::vector<Tool>& tools) {
   open.title = "Open a trace";
   open.doc =
       "Reads a trace (PyTorch, nsys sqlite, ROCm, JAX, Perfetto) and gives a "
-      "handle for the other tools, what is in it, and trace_health: anything "
+      "handle for other tools, what is in it, and trace_health: anything "
       "that is not ok limits every answer.";
   open.params = {Param{.name = "path",
                        .doc = "Path below an allowed folder",
                        .role = Role::kPath,
-                       .required = true}};
+                       .required = true},
+                 Param{.name = "capture",
+                       .doc = "Captures of its graphs",
+                       .role = Role::kPath,
+                       .many = true}};
   open.run = [workshop](const Call& call) { return OpenTrace(workshop, call); };
   tools.push_back(std::move(open));
 

@@ -81,12 +81,13 @@ std::function<Result<std::shared_ptr<engine::Session>>(
     const std::string& path, uint64_t file_number,
     const engine::OpenOptions& open)>
 Asker::OpenRank() const {
-  if (stop == nullptr) return {};
-  return [flag = stop](const std::string& path, uint64_t,
-                       const engine::OpenOptions& how)
+  if (stop == nullptr && captures.empty()) return {};
+  return [flag = stop, captures = captures](const std::string& path, uint64_t,
+                                            const engine::OpenOptions& how)
              -> Result<std::shared_ptr<engine::Session>> {
     engine::OpenOptions open = how;
     open.stop = flag;
+    open.captures = captures;
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, open));
     return session;

@@ -99,7 +99,7 @@ struct Asker {
   Result<std::shared_ptr<engine::Session>> OpenTrace(
       const std::string& path, const engine::OpenOptions& open);
   // For ranks that are read side by side (dist::LoadOptions::open): who asks
-  // may stop them; null where nobody can.
+  // may stop them, and they get the captures; null where neither is.
   std::function<Result<std::shared_ptr<engine::Session>>(
       const std::string& path, uint64_t file_number,
       const engine::OpenOptions& open)>

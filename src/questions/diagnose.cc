@@ -391,6 +391,8 @@ Result<Answer> RunDiagnose(const DiagnoseOptions& options, Asker& asker) {
   Document& document = answer.document;
   document.command = "diagnose";
   document.inputs = options.traces;
+  document.inputs.insert(document.inputs.end(), asker.captures.begin(),
+                         asker.captures.end());
   document.result = findings::Tables(diagnosis);
   // On a terminal the first screen: the findings; files hold all tables.
   if (asker.for_screen() && asker.only.empty()) {
@@ -448,6 +450,7 @@ Body DescribeDiagnose(Description& args, Asker& asker) {
            "Check the rules against their examples, traces of this folder "
            "(bench/diagnose --write DIR makes those of the built-in rules)");
   args.Flag("--list-rules", options->rules, "Lists all rules");
+  asker.AddCapturesTo(args);
   asker.AddRegionTo(args);
   return [options, &asker] { return RunDiagnose(*options, asker); };
 }

@@ -161,6 +161,7 @@ Body DescribeEvent(Description& args, Asker& asker) {
            "Number of the event, from a column first_uid or uid")
       .Whole(0, kMaxUid)
       .Required();
+  asker.AddCapturesTo(args);
   return [options, &asker] { return RunEvent(*options, asker); };
 }
 

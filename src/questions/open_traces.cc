@@ -37,6 +37,12 @@ Result<std::shared_ptr<engine::Session>> OpenTraces::Find(
     entry->used = ++clock_;
   }
   const std::lock_guard opening(entry->opening);
+  if (how.captures && *how.captures != entry->captures.value_or(captures_)) {
+    const std::lock_guard lock(mutex_);
+    entry->captures = how.captures;
+    entry->session = nullptr;
+    ++entry->changes;
+  }
   const uint64_t now = StateOfInput(path);
   if (now == 0) return Fail(InputError(path, "is not there any more"));
   std::shared_ptr<engine::Session> session;
@@ -53,6 +59,7 @@ Result<std::shared_ptr<engine::Session>> OpenTraces::Find(
   open.threads = threads_;
   open.progress = how.progress;
   open.stop = how.stop;
+  open.captures = entry->captures.value_or(captures_);
   LAMINA_ASSIGN(session, engine::Session::Open(path, open));
   const std::lock_guard lock(mutex_);
   entry->session = session;
@@ -82,6 +89,12 @@ bool OpenTraces::Trim() {
     any = true;
   }
   return any;
+}
+
+uint64_t OpenTraces::Changes(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(RealName(path));
+  return found == entries_.end() ? 0 : found->second->changes;
 }
 
 bool OpenTraces::IsOpen(const std::string& path) const {

@@ -330,6 +330,8 @@ Result<Answer> RunPath(const PathOptions& options, Asker& asker) {
   Document document;
   document.command = "path";
   document.inputs = files;
+  document.inputs.insert(document.inputs.end(), asker.captures.begin(),
+                         asker.captures.end());
   if (files.size() == 1) {
     LAMINA_TRY(ExplainTrace(options, files[0], asker, document.result));
   } else {
@@ -372,6 +374,7 @@ Body DescribePath(Description& args, Asker& asker) {
            "Whether waits that are not recorded are inferred from times")
       .OneOf({"on", "off"})
       .ShowDefault();
+  asker.AddCapturesTo(args);
   asker.AddRegionTo(args);
   return [options, &asker] { return RunPath(*options, asker); };
 }

@@ -61,6 +61,10 @@ Status CheckOptions(const RanksOptions& options, Asker& asker) {
     return Fail(UsageError("⟨partials⟩ and ⟨shard⟩ belong to ⟨engine⟩ files",
                            "add ⟨engine⟩ files"));
   }
+  if (files && !asker.captures.empty()) {
+    return Fail(UsageError("partial results know no captures",
+                           "leave out ⟨capture⟩, or use ⟨engine⟩ local"));
+  }
   return {};
 }
 
@@ -250,6 +254,7 @@ Body DescribeRanks(Description& args, Asker& asker) {
   args.Flag("--raw-clocks", options->raw_clocks,
             "Leave times as recorded; clock_offsets still says how clocks "
             "differ");
+  asker.AddCapturesTo(args);
   return [options, &asker] { return RunRanks(*options, asker); };
 }
 

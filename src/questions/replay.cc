@@ -180,6 +180,7 @@ Body DescribeReplay(Description& args, Asker& asker) {
   args.Add("--device", options->device,
            "Device for rooflines: a name (⟨lamina⟩ list devices) or a "
            "file (default: what the trace says)");
+  asker.AddCapturesTo(args);
   return [options, &asker] { return RunReplay(*options, asker); };
 }
 

@@ -222,6 +222,7 @@ Body DescribeSlice(Description& args, Asker& asker) {
            "several for one field any, of several fields all. " +
                WhereHelp())
       .OneWord();
+  asker.AddCapturesTo(args);
   return [options, &asker] { return RunSlice(*options, asker); };
 }
 

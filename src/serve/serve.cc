@@ -176,6 +176,14 @@ std::vector<std::string> McpWords(const std::string& program,
       "--time-limit", std::to_string(options.time_limit_s)};
   for (const std::string& folder : folders)
     words.insert(words.end(), {"--allow", folder});
+  for (const std::string& capture : options.captures) {
+    std::error_code error;
+    const auto path = std::filesystem::absolute(capture, error);
+    const bool folder = std::filesystem::is_directory(path, error);
+    words.insert(words.end(),
+                 {"--allow", (folder ? path : path.parent_path()).string(),
+                  "--capture", path.string()});
+  }
   return words;
 }
 
@@ -199,6 +207,7 @@ Result<int> Front::Run() const {
     worker.page_mb = options.page_mb;
     worker.page_events = options.page_events;
     worker.compiled = options.compiled;
+    worker.captures = options.captures;
     worker.threads = threads;
     worker.late_findings_bytes =
         static_cast<uint64_t>(options.late_findings_mb * 1e6);
@@ -243,6 +252,8 @@ Result<int> Front::Run() const {
       words.insert(words.end(), {"--worker-files", std::to_string(file)});
     for (const std::string& code : options.compiled)
       words.insert(words.end(), {"--compiled", code});
+    for (const std::string& capture : options.captures)
+      words.insert(words.end(), {"--capture", capture});
     words.insert(words.end(), opens.begin(), opens.end());
     return words;
   };
@@ -346,6 +357,11 @@ void Front::Describe(questions::Description& args, int& thread_count) {
       .ShowDefault()
       .In(Group::kPage);
   questions::AddCompiledTo(args, compiled);
+  args.Add(
+          "--capture", captures,
+          "Traces in which the replayed graphs of all traces were captured, or "
+          "a folder of them; may be repeated")
+      .OneWord();
   args.Flag("--no-mcp", no_mcp, "Without the Model Context Protocol under /mcp")
       .In(Group::kGeneral);
   args.Add("--threads", thread_count,

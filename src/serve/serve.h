@@ -24,7 +24,7 @@ struct Front {
   int64_t page_events = 2'000'000;
   // Findings of a smaller trace take no time that anyone would wait for.
   double late_findings_mb = 32;
-  std::vector<std::string> compiled;
+  std::vector<std::string> compiled, captures;
   bool no_mcp = false;
   bool follow_links = false;
   std::string worker_page;  // this process is a worker

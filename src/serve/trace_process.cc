@@ -398,6 +398,8 @@ questions::CommandWords WordsOf(const WorkerOptions& options, bool compares) {
   words.inputs = options.traces;
   for (const std::string& code : options.compiled)
     words.options.push_back({"--compiled", {code}});
+  for (const std::string& capture : options.captures)
+    words.options.push_back({"--capture", {capture}});
   return questions::CommandWords(words);
 }
 
@@ -429,6 +431,7 @@ Result<questions::Answer> OpenAll(
   asker.detail = questions::Detail::kPage;
   asker.page_mb = options.page_mb;
   asker.threads = options.threads;
+  asker.captures = options.captures;
   questions::PageRequest page;
   page.output = options.page;
   page.words = WordsOf(options, options.traces.size() == 2);
@@ -464,10 +467,11 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
   for (size_t i = 0; i < options.files.size(); ++i)
     ReadInstead(options.traces.at(i), options.files[i]);
   const auto out = std::make_shared<Out>(file);
-  const auto traces =
-      std::make_shared<questions::OpenTraces>(options.threads, UINT64_MAX);
+  const auto traces = std::make_shared<questions::OpenTraces>(
+      options.threads, UINT64_MAX, options.captures);
   questions::OpenTraces::Opening how;
   questions::OpenedTraces known;
+  known.captures = options.captures;
   // The page, its live questions and SQL are of one reading of each file.
   std::mutex opening;
   std::map<std::string, std::shared_ptr<engine::Session>> opened;
@@ -543,6 +547,7 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
     std::thread([&options, &opened, out, queries, facts]() mutable {
       // What was read is asked, whatever the file is by now.
       questions::OpenedTraces read;
+      read.captures = options.captures;
       read.open = [&opened](const std::string& path)
           -> Result<std::shared_ptr<engine::Session>> {
         return opened.at(path);

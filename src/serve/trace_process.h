@@ -19,6 +19,7 @@ struct WorkerOptions {
   double page_mb = 100;                          // at most, of the page
   int64_t page_events = 2'000'000;    // above, it holds some events alone
   std::vector<std::string> compiled;  // code of a compiler
+  std::vector<std::string> captures;  // of replayed graphs
   int threads = 1;
   // Of files above this the page is there before its findings.
   uint64_t late_findings_bytes = UINT64_MAX;

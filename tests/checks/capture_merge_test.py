@@ -5,8 +5,9 @@ costs of the calls that they were captured from, and nothing is counted twice.""
 import collections
 import gzip
 import json
+import pathlib
 
-from common import SAMPLES, Checks, report, shared
+from common import SAMPLES, Checks, lamina, report, shared, temporary
 
 PAIRS = [("vllm-decode-full", 421), ("vllm-prefilldecode-piecewise", 361),
          ("xdit-flux1-sage", 6264)]
@@ -92,9 +93,69 @@ def check_sample(checks):
                  ns(alone["kernels"], "kernel_time_us"))
 
 
+def table(name, *args):
+    run = lamina(*args, "--only", name, "--format", "json")
+    return json.loads(run.stdout)["tables"][name]
+
+
+def check_everywhere(checks):
+    """Each command that opens a trace takes captures, and then knows the ops of
+    replayed kernels."""
+    folder = SAMPLES / "graphs"
+    replay, capture = folder / "replay.json.gz", folder / "capture.json.gz"
+    known = ("--capture", capture)
+
+    def ops(*args):
+        return {row.get("op") for row in table(*args)}
+
+    checks.true("path: its kernels have ops",
+                "vllm::fused_experts" in ops("path_owners", "path", replay,
+                                             *known))
+    checks.true("path: and none without",
+                "vllm::fused_experts" not in ops("path_owners", "path", replay))
+    uid = table("kernels", "report", replay)[0]["first_uid"]
+    names = [row["name"] for row in table("event", "event", replay, "--uid",
+                                          uid, *known)]
+    checks.true(f"event: the callers of a kernel: {names}",
+                any(name.startswith(("vllm::", "aten::")) for name in names))
+    with temporary() as made:
+        made = pathlib.Path(made)
+        # aten::mm outside of the graphs, and inside with the capture.
+        for args, count in (((), 12), (known, 204)):
+            lamina("slice", replay, *args, "--where", "op=aten::mm", "-o",
+                   made / "part.json.gz")
+            part = json.loads(gzip.decompress(
+                (made / "part.json.gz").read_bytes()))["traceEvents"]
+            checks.equal(f"slice {args}: kernels", count, sum(
+                e.get("cat") == "kernel" for e in part))
+            checks.true("slice: nothing of the capture is in it", len(part) <
+                        1000 and not any("nn.Module" in e.get("name", "")
+                                         for e in part))
+        lamina("replay", replay, *known, "--top", 1, "-o", made / "scripts")
+        checks.true("replay: a script of a captured op", any(
+            "vllm" in path.name for path in (made / "scripts").iterdir()))
+    checks.true("diagnose: findings name captured ops",
+                "vllm::" in lamina("diagnose", replay, *known, "--all").stdout)
+    checks.true("diagnose: and none without",
+                "vllm::" not in lamina("diagnose", replay, "--all").stdout)
+    for args in (("--capture", capture), ("--capture-b", capture)):
+        rows = table("diff_aligned", "diff", folder / "eager.json.gz", replay,
+                     *args)
+        checks.true(f"diff {args[0]}: ops on both sides", rows and all(
+            row["op_a"] == row["op_b"] for row in rows
+            if row["kind"] == "changed"))
+    run = lamina("diff", folder / "eager.json.gz", replay, "--findings",
+                 "--capture-b", capture, "--format", "json")
+    checks.true("diff --findings takes them", "finding_changes" in run.stdout)
+    run = lamina("ranks", replay, "--capture", capture, "--engine", "files",
+                 "--partials", "unused", status=2)
+    checks.true("partial results have none", "capture" in run.stderr)
+
+
 def main():
     checks = Checks()
     check_sample(checks)
+    check_everywhere(checks)
     root = shared() / "traces"
     for name, count in PAIRS:
         alone, _ = report(root / name / "replay.json.gz")

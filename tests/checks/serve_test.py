@@ -385,6 +385,26 @@ def thinned():
                 f"{folder}/a.html").read_bytes(), same)
 
 
+def with_captures():
+    """Captures of replayed graphs: pages, SQL and agents know their ops."""
+    folder = SAMPLES / "graphs"
+    with start(folder / "replay.json.gz", "--capture",
+               folder / "capture.json.gz") as s:
+        id = s.id_of("replay.json.gz")
+        s.opened(id)
+        sql = "SELECT count(*) AS n FROM kernel WHERE op = 'aten::mm'"
+        checks.equal("served with a capture",
+                     s.query(id, sql)[1]["tables"][0]["rows"],
+                     [[204]])
+        status, _, page = s.ask("GET", f"/api/v1/traces/{id}/page")
+        checks.equal("its page is there", status, 200)
+        status, _, reply = s.ask("POST", "/mcp", {
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+                "name": "query", "arguments": {
+                    "trace": str(folder / "replay.json.gz"), "sql": sql}}})
+        checks.true(f"agents know them: {status}", b"204" in reply)
+
+
 def late_findings():
     """The page of a large trace is there before its findings, which follow."""
     with temporary() as folder:
@@ -1697,6 +1717,7 @@ def part_children(_):
 
 def part_tables(_):
     thinned()
+    with_captures()
     late_findings()
     no_room_for_findings()
     waiting_queries()

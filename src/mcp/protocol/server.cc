@@ -409,6 +409,7 @@ std::optional<Rpc<Json>> Server::CallTool(const Request& request,
     if (trace.empty()) trace = handle;
     names.push_back(inputs_.NameOf(path));
     key += '\n' + handle;
+    if (options_.changes) key += ' ' + std::to_string(options_.changes(path));
   }
   Input token;
   if (const auto meta = request.params.find("_meta");

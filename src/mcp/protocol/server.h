@@ -36,6 +36,9 @@ struct ServerOptions {
   // After this a call is answered with "working" and goes on.
   std::chrono::milliseconds patience{20'000};
   int parallel = 4;
+  // How often what a file means to tools became other; null: never. What was
+  // answered before is not given again then.
+  std::function<uint64_t(const std::string& path)> changes;
   // The text of an answer repeats the values as JSON, for clients that read
   // nothing else.
   bool json_text = false;
