@@ -37,13 +37,29 @@ int64_t Measured(const analysis::diff::Totals& totals,
   return totals.kernel_time_ns;
 }
 
+// How a trace is opened: with the captures of both sides and with its own.
+engine::OpenOptions OpenWith(const std::vector<std::string>& captures,
+                             Asker& asker) {
+  engine::OpenOptions how = asker.Open();
+  how.captures.insert(how.captures.end(), captures.begin(), captures.end());
+  return how;
+}
+
+// The same of the first trace, or of another one.
+engine::OpenOptions OpenSide(const DiffParams& options, size_t side,
+                             Asker& asker) {
+  return OpenWith(side == 0 ? options.captures_a : options.captures_b, asker);
+}
+
 // Of the report of each input, made here where it is a trace.
 Result<std::vector<Comparison>> CompareReports(
-    const std::vector<std::string>& paths,
-    std::vector<std::optional<ResultSet>> reports, Asker& asker) {
+    const DiffParams& params, std::vector<std::optional<ResultSet>> reports,
+    Asker& asker) {
+  const std::vector<std::string>& paths = params.traces;
   for (size_t i = 0; i < paths.size(); ++i) {
     if (reports[i]) continue;
-    LAMINA_ASSIGN(const auto session, asker.OpenTrace(paths[i]));
+    LAMINA_ASSIGN(const auto session,
+                  asker.OpenTrace(paths[i], OpenSide(params, i, asker)));
     ReportOptions options;
     options.threads = asker.ThreadCount();
     LAMINA_ASSIGN(Document document,
@@ -78,19 +94,16 @@ Result<std::vector<Comparison>> CompareTraces(
     std::vector<runs::Compared>& matched, Asker& asker, OpenPair& pair) {
   LAMINA_ASSIGN(pair.rules,
                 analysis::layers::LoadRules(rules::DataSet(asker.rules_dir)));
-  const auto open = [&](const std::string& path,
-                        const std::vector<std::string>& captures) {
-    engine::OpenOptions how = asker.Open();
-    how.captures.insert(how.captures.end(), captures.begin(), captures.end());
-    return asker.OpenTrace(path, how);
+  const auto open = [&](size_t i) {
+    return asker.OpenTrace(paths[i], OpenSide(params, i, asker));
   };
-  LAMINA_ASSIGN(pair.first, open(paths[0], params.captures_a));
+  LAMINA_ASSIGN(pair.first, open(0));
   const trace::Trace& first = pair.first->trace();
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
   std::vector<Comparison> out;
   for (size_t i = 1; i < paths.size(); ++i) {
-    LAMINA_ASSIGN(auto other, open(paths[i], params.captures_b));
+    LAMINA_ASSIGN(auto other, open(i));
     const bool python =
         analysis::diff::NeedsPythonStacks(first, options) &&
         analysis::diff::NeedsPythonStacks(other->trace(), options);
@@ -102,11 +115,20 @@ Result<std::vector<Comparison>> CompareTraces(
     const ScopedStage stage(&asker.times, "compare");
     out.push_back(
         analysis::diff::Compare(*pair.a, *pair.b, *pair.rules, options));
+    runs::Compared own;
     if (units) {
-      LAMINA_ASSIGN(runs::Compared own,
+      LAMINA_ASSIGN(own,
                     runs::CompareUnits({{pair.a}, {}}, {{pair.b}, {}}, *units));
-      matched.push_back(std::move(own));
     }
+    // The verdict of units says the types.
+    if (!own.matched) {
+      const std::string types = runs::TypeChange(*pair.a, *pair.b);
+      for (Note& note : out.back().result.notes) {
+        if (note.severity == Severity::kVerdict && !types.empty())
+          note.text = types + ": " + note.text;
+      }
+    }
+    if (units) matched.push_back(std::move(own));
     pair.second = std::move(other);
   }
   return out;
@@ -149,9 +171,8 @@ Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
   LAMINA_ASSIGN(const auto files, engine::FindTraces({folder}));
   std::map<int64_t, std::shared_ptr<engine::Session>> ranks;
   for (const std::string& file : files) {
-    engine::OpenOptions how = asker.Open();
-    how.captures.insert(how.captures.end(), captures.begin(), captures.end());
-    LAMINA_ASSIGN(auto session, asker.OpenTrace(file, how));
+    LAMINA_ASSIGN(auto session,
+                  asker.OpenTrace(file, OpenWith(captures, asker)));
     const int64_t rank = engine::RankOf(session->trace(), file)
                              .value_or(static_cast<int64_t>(ranks.size()));
     inputs.push_back(file);
@@ -235,7 +256,8 @@ Result<Answer> RunFindings(const DiffParams& options, Asker& asker) {
   run.all = true;
   findings::Diagnosis diagnoses[2];
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    LAMINA_ASSIGN(auto session, asker.OpenTrace(options.traces[i]));
+    LAMINA_ASSIGN(auto session, asker.OpenTrace(options.traces[i],
+                                                OpenSide(options, i, asker)));
     LAMINA_ASSIGN(diagnoses[i],
                   findings::Diagnose(std::move(session), rules, run));
   }
@@ -257,8 +279,9 @@ Result<Answer> RunTraceDiff(const DiffParams& options, Asker& asker) {
   std::unique_ptr<engine::Session> sessions[2];
   const analysis::Context* contexts[2] = {};
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    LAMINA_ASSIGN(sessions[i],
-                  engine::Session::Open(options.traces[i], asker.Open()));
+    LAMINA_ASSIGN(
+        sessions[i],
+        engine::Session::Open(options.traces[i], OpenSide(options, i, asker)));
     LAMINA_ASSIGN(contexts[i], sessions[i]->ContextFor(
                                    engine::LayoutLink("", sessions[i]->trace()),
                                    options.diff.python, settings));
@@ -344,7 +367,12 @@ void PutUnitsFirst(runs::Compared units, bool on_screen, ResultSet& result) {
   const auto is_verdict = [](const Note& note) {
     return note.severity == Severity::kVerdict;
   };
-  if (on_screen) std::erase_if(result.notes, is_verdict);
+  // Units are compared one by one, however many there are.
+  if (on_screen) {
+    std::erase_if(result.notes, [&](const Note& note) {
+      return is_verdict(note) || note.id == "diff_steps";
+    });
+  }
   for (Note& note : result.notes) {
     if (!is_verdict(note)) continue;
     note.severity = Severity::kInfo;
@@ -397,7 +425,7 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
   OpenPair pair;
   if (any_report) {
     LAMINA_ASSIGN(comparisons,
-                  CompareReports(options.traces, std::move(reports), asker));
+                  CompareReports(options, std::move(reports), asker));
   } else {
     LAMINA_ASSIGN(comparisons,
                   CompareTraces(options.traces, options.diff, options, units,

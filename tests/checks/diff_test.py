@@ -226,8 +226,105 @@ def check_units(checks, what, path, copy_path):
                  {("pass", "same_recording")})
 
 
+def steps(path, count, gemm_us, wait=False, dtype="c10::BFloat16",
+          reduce_us=0, hidden=False, shape=512, period=2000):
+    """A training of `count` steps: 10 products, perhaps a wait for the device
+    and a collective that no call launches, beside the products or behind."""
+    events, now, correlation = [], 1000.0, 0
+    host = {"ph": "X", "pid": 1, "tid": 1}
+    device = {"ph": "X", "pid": 0}
+    for step in range(count):
+        events.append({**host, "cat": "user_annotation", "ts": now,
+                       "dur": period, "name": f"ProfilerStep#{step}"})
+        at = now + 50
+        for i in range(10):
+            correlation += 1
+            start = now + 10 + 5 * i
+            events.append({**host, "cat": "cpu_op", "name": "aten::mm",
+                           "ts": start, "dur": 4, "args": {
+                               "Input Dims": [[shape, 512], [512, 512]],
+                               "Input type": [dtype, dtype]}})
+            events.append({**host, "cat": "cuda_runtime", "ts": start + 1,
+                           "dur": 2, "name": "cudaLaunchKernel",
+                           "args": {"correlation": correlation}})
+            events.append({**device, "cat": "kernel", "tid": 7, "ts": at,
+                           "dur": gemm_us, "name": "sm90_gemm", "args": {
+                               "device": 0, "stream": 7,
+                               "correlation": correlation}})
+            at += gemm_us
+        if reduce_us:
+            events.append({**device, "cat": "kernel", "tid": 9,
+                           "ts": now + 60 if hidden else at, "dur": reduce_us,
+                           "name": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+                           "args": {"device": 0, "stream": 9}})
+        if wait:
+            events.append({**host, "cat": "cpu_op", "name": "aten::item",
+                           "ts": now + 100, "dur": 40})
+            events.append({**host, "cat": "cuda_runtime", "ts": now + 105,
+                           "dur": 30, "name": "cudaStreamSynchronize",
+                           "args": {"correlation": 10**6 + step}})
+        now += period
+    path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
+def check_waits(checks, folder):
+    """What is said of a unit beside its time."""
+    plain = steps(folder / "plain.json", 8, 100)
+
+    def said(b, *args, status=0, a=plain):
+        return lamina("diff", a, b, *args, status=status).stdout
+
+    slow = steps(folder / "slow.json", 12, 110)
+    text = said(slow, "--fail-above", "3%", status=1)
+    checks.true(f"hidden device work fails: {text[:200]}",
+                "works 10.0 % longer" in text and "most in aten::mm" in text
+                and "times are of whole traces" not in text)
+    lamina("diff", slow, plain, "--fail-above", "3%", status=0)
+    lamina("diff", plain, slow, "--fail-above", "3%", "--measure", "busy",
+           status=1)
+    waits = steps(folder / "waits.json", 8, 101, wait=True)
+    text = said(waits)
+    checks.true(f"a new wait is named: {text[:300]}",
+                "StreamSynchronize in aten::item (1 per unit, 30.0 us)" in text
+                and "in B alone" in text)
+    text = said(plain, a=waits)
+    checks.true(f"one that is gone, too: {text[:300]}",
+                "waits no more in B for: StreamSynchronize" in text)
+    row = next(r for r in diff(plain, waits)["diff_waits"]
+               if r["kind"] == "synchronisation")
+    checks.equal("with its time", (row["calls_a"], row["calls_b"],
+                                   row["delta_us"].ns), (0, 1, 30_000))
+    beside = steps(folder / "beside.json", 8, 100, reduce_us=300, hidden=True)
+    behind = steps(folder / "behind.json", 8, 100, reduce_us=300)
+    text = said(behind, a=beside)
+    checks.true(f"a collective without a launch is exposed: {text[:300]}",
+                "no computation hides: 300 us against 0 ns" in text
+                and "ncclDevKernel_AllReduce" in text)
+    checks.equal("and is in the parts of a unit", [300_000, 300_000], [
+        row[f"{side}_us"].ns for row in diff(beside, behind)["diff_parts"]
+        if row["family"] == "communication" for side in "ab"])
+    for other, words in (({"dtype": "float"}, "bf16 -> fp32: "),
+                         ({"dtype": "c10::Half"}, "bf16 -> fp16: ")):
+        changed = steps(folder / "type.json", 8, 150, **other)
+        checks.true(f"the type is said first: {words}",
+                    said(changed).startswith(words))
+        kinds = {r["kind"] for r in diff(plain, changed)["diff_aligned"]}
+        checks.equal("rows are of another type", kinds, {"dtype"})
+        # A single step is no repetition: whole windows are compared.
+        one = steps(folder / "one.json", 1, 100)
+        changed = steps(folder / "type.json", 1, 150, **other)
+        checks.true(f"and of whole windows: {words}",
+                    said(changed, a=one).startswith(words))
+    wider = steps(folder / "wider.json", 8, 150, shape=768)
+    kinds = {r["kind"] for r in diff(plain, wider)["diff_aligned"]}
+    checks.equal("other shapes are said", kinds, {"other_shape"})
+
+
 def main():
     checks = Checks()
+    with temporary() as name:
+        check_waits(checks, pathlib.Path(name))
     for name in ("serve", "train_step", "moe"):
         check_self(checks, SAMPLES / f"{name}.json.gz")
     check_self(checks, SAMPLES / "graphs" / "replay.json.gz")

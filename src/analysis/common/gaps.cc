@@ -9,13 +9,17 @@ namespace {
 // Hardware takes no longer from a call to its work on a device that is free.
 constexpr int64_t kLongestLatencyNs = 100'000;
 
-bool IsBlocking(std::string_view name) {
+}  // namespace
+
+bool IsBlockingCall(std::string_view name) {
   const auto has = [&](std::string_view word) {
     return name.find(word) != std::string_view::npos;
   };
   return has("Synchronize") || has("EventQuery") ||
          ((has("Memcpy") || has("Memset")) && !has("Async"));
 }
+
+namespace {
 
 // For each gap the innermost host event on the thread of its launch that
 // covers at least half of it, Python frames too. Such an event covers the
@@ -119,7 +123,7 @@ std::vector<Gap> LongestGaps(const tree::Tree& tree, const Timeline& timeline,
   FindHostEvents(tree, out);
   for (Gap& gap : out) {
     if (gap.cause == GapCause::kHostBusy && gap.host.valid() &&
-        IsBlocking(trace.Name(gap.host)))
+        IsBlockingCall(trace.Name(gap.host)))
       gap.cause = GapCause::kHostBlocked;
   }
   return out;

@@ -34,4 +34,8 @@ struct Gap {
 std::vector<Gap> LongestGaps(const tree::Tree& tree, const Timeline& timeline,
                              size_t limit);
 
+// Whether an API call of this name keeps the host until a device has done
+// something, or asks for that.
+bool IsBlockingCall(std::string_view name);
+
 }  // namespace lamina::analysis

@@ -182,7 +182,7 @@ std::string Words(std::string_view change, char letter) {
   if (change == "only_b") return fmt::format(" only in {}", letter);
   if (change == "other_kernel") return " with other kernels";
   if (change == "other_shape") return " with other shapes";
-  if (change == "other_dtype") return " with other types";
+  if (change == "other_dtype") return " with other element types";
   return {};
 }
 

@@ -25,6 +25,7 @@ struct VerdictRow {
   std::optional<double> change, low, high, level, threshold, detectable,
       per_token;
   std::optional<int64_t> mean_a_ns, mean_b_ns, delta_ns;
+  std::optional<double> busy, busy_low, busy_high;
   std::optional<double> share;
   size_t units_a = 0, units_b = 0;
   std::string_view measure;
@@ -41,7 +42,8 @@ const RowColumns<VerdictRow>& VerdictColumns() {
         "pass, fail, unknown, or not_asked without a limit.",
         &VerdictRow::verdict},
        {"reason", ColumnType::kText,
-        "slower, not_slower, interval (it holds the limit), few_units, "
+        "slower, device_work (its device works longer, which idle time hides), "
+        "not_slower, interval (it holds the limit), few_units, "
         "no_partner, same_recording, or the check of diff_comparable that "
         "stops.",
         &VerdictRow::reason},
@@ -68,6 +70,14 @@ const RowColumns<VerdictRow>& VerdictColumns() {
        {"mean_b_us", ColumnType::kTime, "Mean unit of B, with the mix of A.",
         &VerdictRow::mean_b_ns},
        {"delta_us", ColumnType::kTime, "B minus A.", &VerdictRow::delta_ns},
+       {"busy_percent", ColumnType::kReal,
+        "Change of the time in which the device works, per unit; empty where "
+        "it waits for other ranks.",
+        &VerdictRow::busy, Shown::kHidden},
+       {"busy_low_percent", ColumnType::kReal, "It is at least this.",
+        &VerdictRow::busy_low, Shown::kHidden},
+       {"busy_high_percent", ColumnType::kReal, "It is at most this.",
+        &VerdictRow::busy_high, Shown::kHidden},
        {"share_percent", ColumnType::kReal, "Share of the time of A.",
         &VerdictRow::share, Shown::kPercent},
        {"units_a", ColumnType::kInt, "Matched units of A.",
@@ -526,6 +536,11 @@ class Comparer {
       return clocks_.empty() ? Judged{Verdict::kFail, "slower"}
                              : Judged{Verdict::kUnknown, "clocks"};
     }
+    if (phase.busy_gate && phase.busy_gate->low && *phase.gate.high >= 0 &&
+        std::expm1(*phase.busy_gate->low) > *options_.fail_above) {
+      return clocks_.empty() ? Judged{Verdict::kFail, "device_work"}
+                             : Judged{Verdict::kUnknown, "clocks"};
+    }
     if (std::expm1(*phase.gate.high) <= *options_.fail_above)
       return {Verdict::kPass, "not_slower"};
     // Where the clock explains what is more, the interval is not what is
@@ -559,6 +574,11 @@ class Comparer {
       row.mean_a_ns = std::llround(phase.mean_ns[0]);
       row.mean_b_ns = std::llround(phase.mean_ns[1]);
       row.delta_ns = std::llround(phase.mean_ns[1] - phase.mean_ns[0]);
+      if (phase.busy) row.busy = PercentOf(phase.busy->estimate);
+      if (phase.busy && phase.busy->low) {
+        row.busy_low = PercentOf(*phase.busy->low);
+        row.busy_high = PercentOf(*phase.busy->high);
+      }
       row.share = 100 * phase.share;
       row.units_a = phase.units[0];
       row.units_b = phase.units[1];
@@ -634,6 +654,7 @@ class Comparer {
           GroupDigits(static_cast<int64_t>(phase.units[1])),
           PercentOf(phase.change.estimate), PercentOf(*phase.change.low),
           PercentOf(*phase.change.high), 100 * phase.detectable);
+      text += HiddenText(phase);
     } else {
       const bool more = phase.change.estimate > 0;
       double low = std::abs(PercentOf(*phase.change.low));
@@ -652,6 +673,24 @@ class Comparer {
     if (judged.verdict == Verdict::kFail)
       text += fmt::format(" FAIL above {} %.", Limit());
     return text;
+  }
+
+  // Work of the device that changed within a unit that did not: idle time
+  // hides it.
+  static std::string HiddenText(const MatchedPhase& phase) {
+    if (!phase.busy || !phase.busy->low ||
+        (*phase.busy->low <= 0 && *phase.busy->high >= 0))
+      return {};
+    double low = std::abs(PercentOf(*phase.busy->low));
+    double high = std::abs(PercentOf(*phase.busy->high));
+    if (low > high) std::swap(low, high);
+    return fmt::format(
+        " But the device works {:.1f} % {} in it ({:.1f} to {:.1f} %): {} "
+        "against {}, which idle time hides.",
+        std::abs(PercentOf(phase.busy->estimate)),
+        phase.busy->estimate > 0 ? "longer" : "less", low, high,
+        HumanTime(std::llround(phase.busy_ns[1])),
+        HumanTime(std::llround(phase.busy_ns[0])));
   }
 
   std::string Limit() const {
@@ -785,6 +824,53 @@ class Comparer {
                              {{"diff_left_out", "", "", {}}}));
   }
 
+  // The op of the kernels of a family that changed most this way; empty: no op
+  // is known.
+  static std::string MostIn(const Table& aligned, std::string_view phase,
+                            std::string_view family, bool more) {
+    std::map<std::string, int64_t> ops;
+    for (size_t r = 0; r < aligned.rows(); ++r) {
+      if (aligned.At(r, "phase").text() != phase ||
+          aligned.At(r, "family").text() != family)
+        continue;
+      for (const char* column : {"op_b", "op_a"}) {
+        if (aligned.At(r, column).null()) continue;
+        ops[std::string(aligned.At(r, column).text())] +=
+            aligned.At(r, "delta_us").integer();
+        break;
+      }
+    }
+    std::string most;
+    int64_t largest = 0;
+    for (const auto& [op, delta] : ops) {
+      if ((more ? delta : -delta) <= largest) continue;
+      largest = std::abs(delta);
+      most = op;
+    }
+    return most;
+  }
+
+  // What became of kernels, for a sentence; empty: they only changed their
+  // time.
+  static std::string KindInWords(const Table& aligned, size_t row) {
+    const std::string_view kind = aligned.At(row, "kind").text();
+    if (kind == "changed") return {};
+    if (kind == "dtype") {
+      return fmt::format("of another element type ({} -> {})",
+                         aligned.At(row, "dtype_a").text(),
+                         aligned.At(row, "dtype_b").text());
+    }
+    static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+        {"other_kernel", "other kernels"},
+        {"other_shape", "with other shapes"},
+        {"only_a", "only in A"},
+        {"only_b", "only in B"}};
+    for (const auto& [name, words] : kWords) {
+      if (kind == name) return std::string(words);
+    }
+    return std::string(kind);
+  }
+
   // The largest sure parts and what was fused, one line each.
   void SayDifferences(const std::vector<Table>& tables,
                       std::vector<Note>& notes) const {
@@ -798,8 +884,13 @@ class Comparer {
         continue;
       const std::string half(
           parts.At(r, "half").null() ? "" : parts.At(r, "half").text());
+      const std::string most =
+          tables.size() < 3 ? ""
+                            : MostIn(tables[2], parts.At(r, "phase").text(),
+                                     parts.At(r, "family").text(),
+                                     parts.At(r, "delta_us").integer() > 0);
       text +=
-          fmt::format("{}{}{} {}{} of {}", text.empty() ? "" : "; ",
+          fmt::format("{}{}{} {}{} of {}{}", text.empty() ? "" : "; ",
                       half.empty() || half == "outside" ||
                               half == parts.At(r, "family").text()
                           ? ""
@@ -807,7 +898,8 @@ class Comparer {
                       parts.At(r, "family").text(),
                       parts.At(r, "delta_us").integer() > 0 ? "+" : "-",
                       HumanTime(std::abs(parts.At(r, "delta_us").integer())),
-                      HumanTime(parts.At(r, "a_us").integer()));
+                      HumanTime(parts.At(r, "a_us").integer()),
+                      most.empty() ? "" : ", most in " + EscapeTerminal(most));
       ++said;
     }
     if (!text.empty()) {
@@ -819,8 +911,8 @@ class Comparer {
     const Table& aligned = tables[2];
     std::map<std::string, size_t> kinds;
     for (size_t r = 0; r < aligned.rows(); ++r) {
-      const std::string kind(aligned.At(r, "kind").text());
-      if (kind != "changed")
+      const std::string kind = KindInWords(aligned, r);
+      if (!kind.empty())
         kinds[kind] +=
             static_cast<size_t>(aligned.At(r, "calls_per_unit").integer());
     }

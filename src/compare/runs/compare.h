@@ -37,7 +37,8 @@ struct Compared {
   bool matched = false;
   Verdict verdict = Verdict::kNotAsked;
   // diff_verdict, diff_units, diff_comparable, diff_left_out, diff_parts,
-  // diff_modules, diff_aligned, diff_pairs, and sentences about them.
+  // diff_modules, diff_aligned, diff_waits, diff_pairs, and sentences about
+  // them.
   ResultSet result;
 };
 
@@ -70,6 +71,10 @@ struct KeptSide {
 // no diff_modules and diff_aligned.
 Compared CompareKept(const KeptSide& a, const KeptSide& b,
                      const Options& options);
+
+// "fp32 -> bf16": the element type with most of the time of matrix products,
+// attention and convolutions of whole traces, where it differs; else empty.
+std::string TypeChange(const Context& a, const Context& b);
 
 // Errors: data files that cannot be used.
 Result<Compared> CompareUnits(const Side& a, const Side& b,

@@ -445,7 +445,8 @@ const RowColumns<AlignedRow>& AlignedColumns() {
       {{"phase", ColumnType::kText, "train, eval, prefill, decode ...",
         &AlignedRow::phase},
        {"kind", ColumnType::kText,
-        "changed: the same kernel; dtype: another element type; renamed: the "
+        "changed: the same kernel; dtype: another element type; other_shape: "
+        "tensors of other shapes; renamed: the "
         "same role under another name; fused: more kernels of A than of B do "
         "it; split: the contrary; other_kernel: as many others; only_a, "
         "only_b: nothing fits. Kernels that are the same are left out.",
@@ -561,6 +562,25 @@ std::vector<Kernel> KernelsOf(const Context& context, const Unit& unit) {
     }
     out.push_back(std::move(kernel));
   }
+  return out;
+}
+
+// Shapes of the tensors among inputs: a scalar has none.
+std::string TensorsOf(std::string_view dims) {
+  std::string out;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == ' ') continue;
+    if (dims.substr(i).starts_with("[]")) {
+      ++i;
+      continue;
+    }
+    if (dims[i] == ',' &&
+        (out.empty() || out.back() == '[' || out.back() == ','))
+      continue;
+    out += dims[i];
+  }
+  while (out.ends_with(",]")) out.erase(out.size() - 2, 1);
+  if (out.ends_with(",")) out.pop_back();
   return out;
 }
 
@@ -726,6 +746,9 @@ class Aligner {
     const Kernel& y = b_[group.b[0]];
     if (group.a.size() > 1 || group.gap) return "other_kernel";
     if (!x.type.empty() && !y.type.empty() && x.type != y.type) return "dtype";
+    if (x.op == y.op && !x.dims.empty() && !y.dims.empty() &&
+        TensorsOf(x.dims) != TensorsOf(y.dims))
+      return "other_shape";
     if (x.name != y.name) return "renamed";
     // Below this share of its time a kernel varies from call to call.
     constexpr double kChanged = 0.03;
@@ -804,7 +827,7 @@ Table Aligned(const Matching& matching, std::vector<Note>& notes) {
 
 std::vector<Schema> DifferenceSchemas() {
   return {PartColumns().schema(), ModuleColumns().schema(),
-          AlignedColumns().schema()};
+          AlignedColumns().schema(), WaitsSchema()};
 }
 
 namespace {
@@ -957,26 +980,44 @@ Result<std::vector<Table>> DifferenceTables(const Context& any,
   tables.push_back(Parts(halves, matching, options));
   tables.push_back(Modules(matching, options));
   tables.push_back(Aligned(matching, notes));
+  tables.push_back(WaitsTable(matching, notes));
   return tables;
 }
 
 std::string MainType(const std::vector<const Unit*>& units) {
-  std::map<std::string, int64_t> types;
-  for (const Unit* unit : units) {
-    const Context& context = *unit->context;
-    const size_t gemm = context.catalog.FamilyIndex("gemm"),
-                 attention = context.catalog.FamilyIndex("attention");
-    for (const SliceId s : unit->work) {
-      const size_t family = context.device.family(s);
-      if (family != gemm && family != attention) continue;
-      std::string type = TypeOf(context, s);
-      if (!type.empty()) types[std::move(type)] += context.trace.Duration(s);
+  // Of what computes, else of all work: models without matrix products.
+  for (const bool all : {false, true}) {
+    std::map<std::string, int64_t> types;
+    for (const Unit* unit : units) {
+      const Context& context = *unit->context;
+      std::set<size_t> families;
+      for (const char* name : {"gemm", "attention", "conv", "moe"})
+        families.insert(context.catalog.FamilyIndex(name));
+      for (const SliceId s : unit->work) {
+        if (!all && !families.contains(context.device.family(s))) continue;
+        std::string type = TypeOf(context, s);
+        if (!type.empty()) types[std::move(type)] += context.trace.Duration(s);
+      }
     }
+    const auto most = std::max_element(
+        types.begin(), types.end(),
+        [](const auto& x, const auto& y) { return x.second < y.second; });
+    if (most != types.end()) return most->first;
   }
-  const auto most = std::max_element(
-      types.begin(), types.end(),
-      [](const auto& x, const auto& y) { return x.second < y.second; });
-  return most == types.end() ? std::string() : most->first;
+  return {};
+}
+
+std::string TypeChange(const Context& a, const Context& b) {
+  PerSide<std::string> types;
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    Unit whole;
+    whole.context = side == 0 ? &a : &b;
+    const auto slices = whole.context->trace.device_slices();
+    whole.work.assign(slices.begin(), slices.end());
+    types[side] = MainType({&whole});
+  }
+  if (types[0].empty() || types[1].empty() || types[0] == types[1]) return {};
+  return types[0] + " -> " + types[1];
 }
 
 }  // namespace lamina::runs

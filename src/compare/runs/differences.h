@@ -9,15 +9,18 @@
 
 namespace lamina::runs {
 
-// diff_parts, diff_modules and diff_aligned. `any`: a context of the units, for
-// data files. Errors: data files that cannot be
-// used.
+// diff_parts, diff_modules, diff_aligned and diff_waits. `any`: a context of
+// the units, for data files. Errors: data files that cannot be used.
 Result<std::vector<Table>> DifferenceTables(const Context& any,
                                             const Matching& matching,
                                             const Options& options,
                                             std::vector<Note>& notes);
 
 std::vector<Schema> DifferenceSchemas();
+
+// diff_waits, and sentences about what came and went.
+Table WaitsTable(const Matching& matching, std::vector<Note>& notes);
+Schema WaitsSchema();
 
 // diff_parts of two that a store kept; `rest` is what their own mixes and that
 // of A differ by.
@@ -44,8 +47,9 @@ struct Account {
 // `one` is what ClassesOf() gave. Errors: data files that cannot be used.
 Result<Account> AccountOf(const Context& any, const Matching& one);
 
-// "bf16": the type with most of the time of matrix products and attention, by
-// the types of their ops, else by the names of their kernels; empty: not known.
+// "bf16": the type with most of the time of matrix products, attention and
+// convolutions, else of all work, by the types of their ops, else by the names
+// of their kernels; empty: not known.
 std::string MainType(const std::vector<const Unit*>& units);
 
 }  // namespace lamina::runs

@@ -225,27 +225,35 @@ std::vector<double> LogsOf(std::vector<double> values) {
   return values;
 }
 
-void FindChange(const Options& options, double gate_level, MatchedClass& one) {
+// How two measures of the units of a class differ.
+struct Changed {
+  Shift change, gate;
+  double serial = 1, detectable = 0;
+  PerSide<double> spread{};
+};
+
+Changed ChangeOf(const MatchedClass& one, Measure measure,
+                 const Options& options, double gate_level) {
+  Changed out;
   const double noise = RunNoise(options);
-  const PerSide<std::vector<double>> times = {
-      TimesOf(one.matched[0], options.measure),
-      TimesOf(one.matched[1], options.measure)};
+  const PerSide<std::vector<double>> times = {TimesOf(one.matched[0], measure),
+                                              TimesOf(one.matched[1], measure)};
   for (const size_t side : {size_t{0}, size_t{1}})
-    one.spread[side] = RobustDeviation(LogsOf(times[side]));
+    out.spread[side] = RobustDeviation(LogsOf(times[side]));
   if (!one.paired) {
-    one.serial = std::max(SerialFactor(times[0]), SerialFactor(times[1]));
+    out.serial = std::max(SerialFactor(times[0]), SerialFactor(times[1]));
     const auto shift = [&](double level) {
-      return Widen(UnpairedShift(times[0], times[1], level), one.serial, noise,
+      return Widen(UnpairedShift(times[0], times[1], level), out.serial, noise,
                    level);
     };
-    one.change = shift(options.level);
-    one.gate = shift(gate_level);
-    one.detectable =
-        DetectableShift(std::max(one.spread[0], one.spread[1]), times[0].size(),
+    out.change = shift(options.level);
+    out.gate = shift(gate_level);
+    out.detectable =
+        DetectableShift(std::max(out.spread[0], out.spread[1]), times[0].size(),
                         times[1].size(), noise, options.level);
-    return;
+    return out;
   }
-  const double slope = ContextSlope(one.matched[0], options.measure);
+  const double slope = ContextSlope(one.matched[0], measure);
   std::vector<double> ratios;
   for (size_t i = 0; i < times[0].size(); ++i) {
     const auto tokens =
@@ -254,14 +262,35 @@ void FindChange(const Options& options, double gate_level, MatchedClass& one) {
     ratios.push_back(
         std::log(std::max(1.0, times[1][i] - slope * tokens) / times[0][i]));
   }
-  one.serial = SerialFactor(ratios);
+  out.serial = SerialFactor(ratios);
   const auto shift = [&](double level) {
-    return Widen(PairedShift(ratios, level), one.serial, noise, level);
+    return Widen(PairedShift(ratios, level), out.serial, noise, level);
   };
-  one.change = shift(options.level);
-  one.gate = shift(gate_level);
-  one.detectable = DetectableShift(RobustDeviation(ratios), ratios.size(),
+  out.change = shift(options.level);
+  out.gate = shift(gate_level);
+  out.detectable = DetectableShift(RobustDeviation(ratios), ratios.size(),
                                    1'000'000'000, noise, options.level);
+  return out;
+}
+
+// A collective works while it waits for other ranks.
+bool WaitsForRanks(const MatchedClass& one) {
+  const auto waits = [](const Unit* unit) { return unit->communication; };
+  return std::any_of(one.matched[0].begin(), one.matched[0].end(), waits) ||
+         std::any_of(one.matched[1].begin(), one.matched[1].end(), waits);
+}
+
+void FindChange(const Options& options, double gate_level, MatchedClass& one) {
+  const Changed changed = ChangeOf(one, options.measure, options, gate_level);
+  one.change = changed.change;
+  one.gate = changed.gate;
+  one.serial = changed.serial;
+  one.detectable = changed.detectable;
+  one.spread = changed.spread;
+  if (options.measure != Measure::kUnit || WaitsForRanks(one)) return;
+  const Changed busy = ChangeOf(one, Measure::kBusy, options, gate_level);
+  one.busy = busy.change;
+  one.busy_gate = busy.gate;
 }
 
 // --- phases ---
@@ -273,17 +302,19 @@ double MeanOf(const UnitList& units, Measure measure) {
   return sum / static_cast<double>(units.size());
 }
 
-Shift Join(const MatchedPhase& phase, Shift MatchedClass::*shift) {
+// `of(class)` -> the shift of a class.
+template <class Of>
+Shift Join(const MatchedPhase& phase, const Of& of) {
   Shift out;
   double known = 0;
   for (const MatchedClass* one : phase.classes) {
-    out.estimate += one->share / phase.share * (one->*shift).estimate;
-    if ((one->*shift).low) known += one->share;
+    out.estimate += one->share / phase.share * of(*one).estimate;
+    if (of(*one).low) known += one->share;
   }
   if (known == 0) return out;
   double below = 0, above = 0;
   for (const MatchedClass* one : phase.classes) {
-    const Shift& own = one->*shift;
+    const Shift& own = of(*one);
     if (!own.low) continue;
     const double weight = one->share / known;
     below += std::pow(weight * (own.estimate - *own.low), 2);
@@ -326,12 +357,22 @@ void FindPhases(const Times& times, const Options& options, Matching& out) {
         if (one->matched[side].empty()) continue;
         phase.mean_ns[side] +=
             weight * MeanOf(one->matched[side], options.measure);
+        phase.busy_ns[side] +=
+            weight * MeanOf(one->matched[side], Measure::kBusy);
         phase.units[side] += one->matched[side].size();
       }
       phase.detectable += one->share / phase.share * one->detectable;
     }
-    phase.change = Join(phase, &MatchedClass::change);
-    phase.gate = Join(phase, &MatchedClass::gate);
+    phase.change =
+        Join(phase, [](const MatchedClass& one) { return one.change; });
+    phase.gate = Join(phase, [](const MatchedClass& one) { return one.gate; });
+    if (std::all_of(phase.classes.begin(), phase.classes.end(),
+                    [](const MatchedClass* one) { return one->busy; })) {
+      phase.busy =
+          Join(phase, [](const MatchedClass& one) { return *one.busy; });
+      phase.busy_gate =
+          Join(phase, [](const MatchedClass& one) { return *one.busy_gate; });
+    }
     for (const size_t side : {size_t{0}, size_t{1}})
       phase.share_of_side[side] = times.Share(kind, side);
     out.phases.push_back(phase);

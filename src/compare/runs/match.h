@@ -37,6 +37,9 @@ struct MatchedClass {
   bool paired = false;  // matched[0][i] meets matched[1][i], by context
   Shift change;         // of logarithms, with an interval at Options::level
   Shift gate;           // the same at the level of the gate
+  // The same of the time in which the device worked, where units are measured
+  // and their work waits for no other rank.
+  std::optional<Shift> busy, busy_gate;
   double serial = 1;
   double detectable = 0;
   PerSide<double> spread{};  // robust deviation of logarithms
@@ -48,10 +51,12 @@ struct MatchedPhase {
   Phase phase = Phase::kPass;
   std::vector<const MatchedClass*> classes;
   Shift change, gate;
+  std::optional<Shift> busy, busy_gate;  // where all classes have it
   double detectable = 0;
   double share = 0;
   PerSide<double> share_of_side{};
   PerSide<double> mean_ns{};  // per unit, with the mix of A
+  PerSide<double> busy_ns{};  // the same
   PerSide<size_t> units{};
 };
 

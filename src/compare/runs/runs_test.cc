@@ -190,6 +190,75 @@ TEST(Match, OfVeryManyDecodesSomeOfEveryContextArePaired) {
   EXPECT_NEAR(one.change.estimate, std::log(41.0 / 40.0), 0.001);
 }
 
+// A recording of a training: steps of 1 % noise, recordings 0.5 % apart, of
+// which the device works four fifths.
+KeptSide Recorded(std::mt19937& random, size_t steps, double slower,
+                  double busier) {
+  std::normal_distribution<double> step(0, 0.01), recording(0, 0.005);
+  const double own = recording(random);
+  KeptSide out;
+  for (size_t i = 0; i < steps; ++i) {
+    Unit unit;
+    unit.number = i;
+    unit.phase = Phase::kTrain;
+    unit.load_name = "4096 tokens";
+    unit.events = 100;
+    const double ns = 1e7 * std::exp(own + step(random));
+    unit.unit_ns = std::llround(ns * slower);
+    unit.kernel_ns = unit.busy_ns = std::llround(0.8 * ns * busier);
+    out.units.units.push_back(unit);
+  }
+  return out;
+}
+
+double CellOf(const Compared& compared, const char* column) {
+  return compared.result.Find("diff_verdict")->At(1, column).real();
+}
+
+// What `lamina diff --fail-above 1%` does, device work included. Of recordings
+// that are 0.5 % apart no gate at 1 % can fail 3 % most times; that they differ
+// is seen.
+TEST(Gate, NoiseRarelyFailsAndThreePercentAreSeen) {
+  std::mt19937 random(20261127);
+  Options options;
+  options.fail_above = 0.01;
+  constexpr int kPairs = 400;
+  int alarms = 0, seen = 0, slow = 0;
+  for (int i = 0; i < kPairs; ++i) {
+    const auto compare = [&](double slower) {
+      const KeptSide a = Recorded(random, 20, 1, 1);
+      const KeptSide b = Recorded(random, 24, slower, slower);
+      return CompareKept(a, b, options);
+    };
+    alarms += compare(1).verdict == Verdict::kFail;
+    const Compared more = compare(1.03);
+    seen += CellOf(more, "low_percent") > 0;
+    slow += more.verdict == Verdict::kFail;
+  }
+  EXPECT_LE(alarms, kPairs / 100);
+  EXPECT_GE(seen, kPairs * 95 / 100);
+  EXPECT_GE(slow, kPairs / 2);
+}
+
+TEST(Gate, DeviceWorkThatIdleTimeHidesFails) {
+  std::mt19937 random(3);
+  Options options;
+  options.fail_above = 0.03;
+  const auto compare = [&](double slower, double busier) {
+    const KeptSide a = Recorded(random, 20, 1, 1);
+    const KeptSide b = Recorded(random, 20, slower, busier);
+    return CompareKept(a, b, options);
+  };
+  const Compared hidden = compare(1, 1.1);
+  EXPECT_EQ(hidden.verdict, Verdict::kFail);
+  EXPECT_EQ(hidden.result.Find("diff_verdict")->At(1, "reason").text(),
+            "device_work");
+  EXPECT_NEAR(CellOf(hidden, "busy_percent"), 10, 2);
+  // What makes each step shorter may keep the device busier.
+  EXPECT_EQ(compare(0.9, 1.1).verdict, Verdict::kPass);
+  EXPECT_EQ(compare(1, 0.9).verdict, Verdict::kPass);
+}
+
 // The best of all ways to place up to `most` changes, each tried, by the cost
 // that series.h says.
 std::vector<size_t> BestOfAll(const std::vector<double>& v, size_t most) {

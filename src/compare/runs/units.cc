@@ -152,20 +152,50 @@ bool IsTraining(const Context& context) {
   return false;
 }
 
+// Work without a launch joins the step whose device work began last before it;
+// what comes before all of that may be of a step that was not recorded. Gives
+// how many are of no step.
+size_t AddByPlace(const trace::Trace& trace, const std::vector<SliceId>& slices,
+                  std::vector<std::vector<SliceId>>& work) {
+  std::vector<std::pair<int64_t, size_t>> begins;
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (work[i].empty()) continue;
+    int64_t begin = INT64_MAX;
+    for (const SliceId s : work[i]) begin = std::min(begin, trace.Start(s));
+    begins.emplace_back(begin, i);
+  }
+  std::sort(begins.begin(), begins.end());
+  size_t none = 0;
+  for (const SliceId s : slices) {
+    const auto behind = std::upper_bound(begins.begin(), begins.end(),
+                                         std::pair(trace.Start(s), SIZE_MAX));
+    if (behind == begins.begin()) {
+      ++none;
+    } else {
+      work[(behind - 1)->second].push_back(s);
+    }
+  }
+  return none;
+}
+
 Units UnitsOfSteps(const Context& context) {
   const trace::Trace& trace = context.trace;
   const auto& steps = context.steps.steps();
   Units out;
   out.basis = context.steps.basis();
   std::vector<std::vector<SliceId>> work(steps.size());
+  std::vector<SliceId> without_launch;
   for (const SliceId s : trace.device_slices()) {
     const uint32_t step = context.steps.StepOf(s);
-    if (step == tree::Steps::kOutside) {
+    if (step != tree::Steps::kOutside) {
+      work[step].push_back(s);
+    } else if (context.tree.launch(s).valid()) {
       ++out.unclaimed;
     } else {
-      work[step].push_back(s);
+      without_launch.push_back(s);
     }
   }
+  out.unclaimed += AddByPlace(trace, without_launch, work);
   const Phase others = IsTraining(context) ? Phase::kTrain : Phase::kEval;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (work[i].empty()) continue;
@@ -174,6 +204,7 @@ Units UnitsOfSteps(const Context& context) {
     if (load) unit.load = *load;
     unit.phase = load ? PhaseOf(load->stage) : others;
     AddWork(context, std::move(work[i]), unit);
+    unit.host = steps[i].host;
     if (!load) {
       // The host runs ahead of the device: of a step its period counts.
       const bool next = i + 1 < steps.size() &&
@@ -181,11 +212,34 @@ Units UnitsOfSteps(const Context& context) {
       unit.unit_ns = next ? steps[i + 1].host.start_ns - steps[i].host.start_ns
                           : steps[i].host.length_ns();
       unit.start_ns = steps[i].host.start_ns;
+      unit.host = {unit.start_ns, unit.start_ns + unit.unit_ns};
     }
     unit.number = out.units.size();
     out.units.push_back(std::move(unit));
   }
   return out;
+}
+
+// The host does a pass from its first launch to that of the next one; of the
+// last one nobody knows its end.
+void AddHostRanges(const Context& context, std::vector<Unit>& units) {
+  std::vector<std::pair<int64_t, Unit*>> begins;
+  for (Unit& unit : units) {
+    int64_t begin = INT64_MAX;
+    for (const SliceId s : unit.work) {
+      const tree::NodeId launch = context.tree.launch(s);
+      if (launch.valid())
+        begin =
+            std::min(begin, context.trace.Start(context.tree.slice(launch)));
+    }
+    if (begin != INT64_MAX) begins.emplace_back(begin, &unit);
+  }
+  std::sort(begins.begin(), begins.end(), [](const auto& x, const auto& y) {
+    return std::pair(x.first, x.second->number) <
+           std::pair(y.first, y.second->number);
+  });
+  for (size_t i = 0; i + 1 < begins.size(); ++i)
+    begins[i].second->host = {begins[i].first, begins[i + 1].first};
 }
 
 Result<Units> UnitsOfPasses(const Context& context) {
@@ -208,6 +262,7 @@ Result<Units> UnitsOfPasses(const Context& context) {
     unit.number = out.units.size();
     out.units.push_back(std::move(unit));
   }
+  AddHostRanges(context, out.units);
   // One pass is no repetition.
   if (out.units.size() < 2) out.units.clear();
   return out;

@@ -12,6 +12,7 @@
 
 #include "analysis/common/context.h"
 #include "analysis/layers/stages.h"
+#include "base/interval_set.h"
 
 namespace lamina::runs {
 
@@ -37,6 +38,8 @@ struct Unit {
   bool communication = false;
   bool replayed = false;  // by a graph launch
   int64_t start_ns = 0;   // of the host range, else of its first work
+  // In which the host does the unit; empty where that is not known.
+  Interval host{};
   int64_t unit_ns = 0;
   int64_t kernel_ns = 0;      // sum
   int64_t busy_ns = 0;        // union
