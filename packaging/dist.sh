@@ -39,6 +39,8 @@ put "$build/lamina" "$tree/lib/lamina/lamina-mpi"
   put "$build/lamina_mpi.so" "$tree/lib/lamina/lamina_mpi.so"
 [ -e "$build/lamina_http.so" ] &&
   put "$build/lamina_http.so" "$tree/lib/lamina/lamina_http.so"
+[ -e "$build/lamina_postgres.so" ] &&
+  put "$build/lamina_postgres.so" "$tree/lib/lamina/lamina_postgres.so"
 "$tree/bin/lamina" --manual "$tree"
 cp "$root/LICENSE" "$root/CHANGELOG.md" "$tree/share/doc/lamina/"
 python3 "$root/packaging/notices.py" "$build" "$tree/share/doc/lamina"

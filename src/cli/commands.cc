@@ -142,6 +142,12 @@ const CommandInfo kRunsCommands[] = {
     {"baseline", "Runs with a name, which others are held against",
      "lamina runs baseline set main latest", nullptr, Output::kDocument,
      nullptr, nullptr, nullptr, kBaselineCommands},
+    {"decide", "A run that is slower is accepted, or rejected",
+     "lamina runs decide latest accept --against baseline:main --reason 'new "
+     "checks'",
+     questions::DescribeRunsDecide},
+    {"recompute", "Make the numbers of old runs anew from their traces",
+     "lamina runs recompute", questions::DescribeRunsRecompute},
     {"prune", "Remove old runs", "lamina runs prune --older 90d --dry-run",
      questions::DescribeRunsPrune},
 };

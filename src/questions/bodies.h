@@ -37,6 +37,7 @@ Body DescribeRunsBaselineShow(Description& args, Asker& asker);
 Body DescribeRunsBaselineUnset(Description& args, Asker& asker);
 Body DescribeRunsCheck(Description& args, Asker& asker);
 Body DescribeRunsCompare(Description& args, Asker& asker);
+Body DescribeRunsDecide(Description& args, Asker& asker);
 Body DescribeRunsImport(Description& args, Asker& asker);
 // Ends with a status of its own, as `git bisect run` wants it.
 struct Judgement {
@@ -47,6 +48,7 @@ std::function<Result<Judgement>()> DescribeRunsJudge(Description& args,
                                                      Asker& asker);
 Body DescribeRunsList(Description& args, Asker& asker);
 Body DescribeRunsPrune(Description& args, Asker& asker);
+Body DescribeRunsRecompute(Description& args, Asker& asker);
 Body DescribeRunsShow(Description& args, Asker& asker);
 Body DescribeRunsTrend(Description& args, Asker& asker);
 Body DescribeSlice(Description& args, Asker& asker);

@@ -37,18 +37,14 @@ int64_t Measured(const analysis::diff::Totals& totals,
   return totals.kernel_time_ns;
 }
 
-// How a trace is opened: with the captures of both sides and with its own.
-engine::OpenOptions OpenWith(const std::vector<std::string>& captures,
-                             Asker& asker) {
-  engine::OpenOptions how = asker.Open();
-  how.captures.insert(how.captures.end(), captures.begin(), captures.end());
-  return how;
-}
-
-// The same of the first trace, or of another one.
+// How the first trace is opened, or another one: with the captures of both
+// sides and with its own.
 engine::OpenOptions OpenSide(const DiffParams& options, size_t side,
                              Asker& asker) {
-  return OpenWith(side == 0 ? options.captures_a : options.captures_b, asker);
+  engine::OpenOptions how = asker.Open();
+  const auto& own = side == 0 ? options.captures_a : options.captures_b;
+  how.captures.insert(how.captures.end(), own.begin(), own.end());
+  return how;
 }
 
 // Of the report of each input, made here where it is a trace.
@@ -166,13 +162,12 @@ bool HoldsRanks(const std::string& folder) {
 }
 
 Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
-    const std::string& folder, const std::vector<std::string>& captures,
-    Asker& asker, std::vector<std::string>& inputs) {
+    const std::string& folder, const engine::OpenOptions& open, Asker& asker,
+    std::vector<std::string>& inputs) {
   LAMINA_ASSIGN(const auto files, engine::FindTraces({folder}));
   std::map<int64_t, std::shared_ptr<engine::Session>> ranks;
   for (const std::string& file : files) {
-    LAMINA_ASSIGN(auto session,
-                  asker.OpenTrace(file, OpenWith(captures, asker)));
+    LAMINA_ASSIGN(auto session, asker.OpenTrace(file, open));
     const int64_t rank = engine::RankOf(session->trace(), file)
                              .value_or(static_cast<int64_t>(ranks.size()));
     inputs.push_back(file);
@@ -202,8 +197,7 @@ Result<Answer> CompareJobs(const DiffParams& options,
   settings.threads = asker.ThreadCount();
   for (const size_t i : {size_t{0}, size_t{1}}) {
     LAMINA_ASSIGN(ranks[i],
-                  OpenRanks(options.traces[i],
-                            i == 0 ? options.captures_a : options.captures_b,
+                  OpenRanks(options.traces[i], OpenSide(options, i, asker),
                             asker, document.inputs));
   }
   std::array<runs::Side, 2> sides;

@@ -30,8 +30,8 @@ struct DiffParams {
 bool HoldsRanks(const std::string& folder);
 // Traces of one folder by the numbers of their ranks. Errors: two of one rank.
 Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
-    const std::string& folder, const std::vector<std::string>& captures,
-    Asker& asker, std::vector<std::string>& inputs);
+    const std::string& folder, const engine::OpenOptions& open, Asker& asker,
+    std::vector<std::string>& inputs);
 
 // A share of 1 of "3%" or "3"; nothing for an empty text. `name`: of the
 // parameter, for messages.

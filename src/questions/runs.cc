@@ -40,9 +40,10 @@ constexpr size_t kTerminalRuns = 30;
 
 void AddStoreTo(Description& args, std::string& store) {
   args.Add("--store", store,
-           "File of the store (default: $LAMINA_STORE, else lamina/runs.sqlite "
-           "in the data folder of the user)")
-      .ValueName("FILE");
+           "The store: a file, or postgresql://[USER@]HOST/DATABASE (default: "
+           "$LAMINA_STORE, else lamina/runs.sqlite in the data folder of the "
+           "user)")
+      .ValueName("STORE");
 }
 
 void AddWhereTo(Description& args, std::vector<std::string>& where) {
@@ -152,20 +153,27 @@ std::string TextOf(const Error& error) {
   return error.what + (error.hint.empty() ? "" : "; " + error.hint);
 }
 
-Result<bool> AddRun(const NewRun& given, bool git, Store& store, Asker& asker,
-                    AddedRow& row) {
+constexpr const char* kCapturesFact = "captures";
+
+// The recordings of one run, without name, tags and key. `captures`: of its
+// replayed graphs.
+Result<runstore::Record> Analyse(const std::string& path,
+                                 const std::vector<std::string>& captures,
+                                 Asker& asker,
+                                 std::vector<std::string>& files) {
   runstore::Record record;
-  std::vector<std::string> files;
   {
     // Traces are closed before the next is read.
     analysis::Settings settings;
     settings.threads = asker.ThreadCount();
+    engine::OpenOptions open = asker.Open();
+    open.captures = captures;
     std::map<int64_t, std::shared_ptr<engine::Session>> ranks;
-    if (HoldsRanks(given.path)) {
-      LAMINA_ASSIGN(ranks, OpenRanks(given.path, {}, asker, files));
+    if (HoldsRanks(path)) {
+      LAMINA_ASSIGN(ranks, OpenRanks(path, open, asker, files));
     } else {
-      LAMINA_ASSIGN(files, engine::FindTraces({given.path}));
-      LAMINA_ASSIGN(ranks[0], asker.OpenTrace(files.front(), asker.Open()));
+      LAMINA_ASSIGN(files, engine::FindTraces({path}));
+      LAMINA_ASSIGN(ranks[0], asker.OpenTrace(files.front(), open));
     }
     std::vector<const analysis::Context*> contexts;
     for (const auto& [rank, session] : ranks) {
@@ -182,9 +190,26 @@ Result<bool> AddRun(const NewRun& given, bool git, Store& store, Asker& asker,
     if (!error) record.bytes += size;
   }
   std::vector<std::string> content = files;
-  content.insert(content.end(), asker.captures.begin(), asker.captures.end());
+  content.insert(content.end(), captures.begin(), captures.end());
   LAMINA_ASSIGN(record.content, runstore::ContentOf(content));
-  record.source = given.path;
+  const auto whole = [](const std::string& name) {
+    std::error_code error;
+    const auto full = std::filesystem::absolute(name, error);
+    return error ? name : full.lexically_normal().string();
+  };
+  record.source = whole(path);
+  std::string& kept = record.environment[kCapturesFact];
+  for (const std::string& capture : captures)
+    kept += (kept.empty() ? "" : "\n") + whole(capture);
+  if (kept.empty()) record.environment.erase(kCapturesFact);
+  return record;
+}
+
+Result<bool> AddRun(const NewRun& given, bool git, Store& store, Asker& asker,
+                    AddedRow& row) {
+  std::vector<std::string> files;
+  LAMINA_ASSIGN(runstore::Record record,
+                Analyse(given.path, asker.captures, asker, files));
   record.name = given.name.empty() ? runstore::NameOf(given.path) : given.name;
   record.ordinal = given.ordinal;
   if (given.recorded_ns) record.recorded_ns = given.recorded_ns;
@@ -658,6 +683,28 @@ Result<Answer> AskTrend(const TrendParams& options, Asker& asker) {
   return Answer(std::move(document));
 }
 
+// What was decided about a pair, as a note; whether a gate passes for it.
+bool SayDecision(const runstore::Decision& decision, ResultSet& result) {
+  result.notes.push_back(MakeNote(
+      Severity::kInfo, "decision",
+      fmt::format("{} against {} was {} by {} on {}: {}",
+                  EscapeTerminal(decision.run_name),
+                  EscapeTerminal(decision.against_name),
+                  decision.accepted ? "accepted" : "rejected",
+                  EscapeTerminal(decision.by),
+                  runstore::DateText(decision.decided_ns).substr(0, 10),
+                  EscapeTerminal(decision.reason))));
+  return decision.accepted;
+}
+
+Status UseDecision(Store& store, const Run& run, const Run& against,
+                   Answer& answer) {
+  LAMINA_ASSIGN(const auto decision, store.DecisionOn(run.id, against.id));
+  if (decision && SayDecision(*decision, answer.document.result))
+    answer.failed = false;
+  return {};
+}
+
 struct CheckParams {
   std::string store, run, metric, against;
   std::string fail_above = "2%", unknown = "pass", suspect = "pass";
@@ -701,6 +748,10 @@ Result<Answer> AskCheck(const CheckParams& options, Asker& asker) {
                   (checked.suspect && options.suspect == "fail") ||
                   (checked.verdict == runs::Verdict::kUnknown &&
                    !checked.suspect && options.unknown == "fail");
+  if (against) LAMINA_TRY(UseDecision(store, runs.back(), *against, answer));
+  // Of a change in a series what was decided about its first run.
+  for (const runstore::Decision& one : checked.decisions)
+    SayDecision(one, answer.document.result);
   return answer;
 }
 
@@ -735,6 +786,7 @@ Result<Answer> AskCompare(const CompareParams& options, Asker& asker) {
   answer.failed = compared.verdict == runs::Verdict::kFail ||
                   (compared.verdict == runs::Verdict::kUnknown &&
                    options.unknown == "fail");
+  LAMINA_TRY(UseDecision(store, b, a, answer));
   return answer;
 }
 
@@ -846,6 +898,9 @@ Result<Judgement> AskJudge(const JudgeParams& options, Asker& asker) {
         : judged.verdict == runs::Verdict::kPass || !options.for_git_bisect
             ? kFine
             : kSkip;
+    LAMINA_ASSIGN(const auto decision, store.DecisionOn(run->id, against.id));
+    if (decision && SayDecision(*decision, out.document.result))
+      out.status = kFine;
     if (judged.verdict != runs::Verdict::kUnknown) break;
   }
   FitScreen({"diff_verdict", "diff_units", "diff_left_out", "diff_pairs",
@@ -889,6 +944,141 @@ Result<Answer> BaselineAnswer(const char* command, Store& store,
   return Answer(std::move(document));
 }
 
+struct DecideParams {
+  std::string store, run, against, verdict, reason;
+};
+
+Result<Answer> AskDecide(const DecideParams& options) {
+  LAMINA_ASSIGN(Store store, OpenStore(options.store, Store::Mode::kExisting));
+  LAMINA_ASSIGN(const Run run, store.Find(options.run));
+  LAMINA_ASSIGN(const Run against, store.Find(options.against));
+  if (run.id == against.id) {
+    return Fail(UsageError("both are run '" + run.name + "'",
+                           "⟨against⟩ names the run before"));
+  }
+  LAMINA_TRY(store.Decide(run, against, options.verdict == "accept",
+                          runstore::UserName(), options.reason));
+  LAMINA_ASSIGN(const auto decisions, store.Decisions());
+  Table table({"decisions",
+               "What was decided about runs, the newest first.",
+               {{"run", ColumnType::kInt, "Number of the run."},
+                {"run_name", ColumnType::kText, "Its name."},
+                {"against", ColumnType::kInt,
+                 "Number of the run that it is held against."},
+                {"against_name", ColumnType::kText, "Name of that."},
+                {"status", ColumnType::kText, "accepted or rejected."},
+                {"reason", ColumnType::kText, "Why."},
+                {"decided_by", ColumnType::kText, "Who decided."},
+                {"decided_at", ColumnType::kText, "When; UTC."}}});
+  for (const runstore::Decision& one : decisions) {
+    const std::string at = runstore::DateText(one.decided_ns);
+    table.Add(one.run, one.run_name, one.against, one.against_name,
+              one.accepted ? "accepted" : "rejected", one.reason, one.by, at);
+  }
+  Document document = NewDocument("runs decide", store.path());
+  document.result.tables.push_back(std::move(table));
+  return Answer(std::move(document));
+}
+
+struct RecomputeParams {
+  std::string store;
+  std::vector<std::string> runs, where;
+  bool all = false;
+};
+
+struct RecomputedRow {
+  int64_t run;
+  std::string_view name, status;
+  std::string why;
+};
+
+const RowColumns<RecomputedRow>& RecomputedColumns() {
+  static const RowColumns<RecomputedRow> columns{
+      "recomputed",
+      "Runs whose numbers were made anew from their traces.",
+      {{"run", ColumnType::kInt, "Number in the store.", &RecomputedRow::run},
+       {"name", ColumnType::kText, "Name.", &RecomputedRow::name},
+       {"status", ColumnType::kText,
+        "recomputed; current: of this version already; no_trace: its trace is "
+        "gone, or another one by now; failed.",
+        &RecomputedRow::status},
+       {"why", ColumnType::kText, "Of what was not done.",
+        &RecomputedRow::why}}};
+  return columns;
+}
+
+// "recomputed", or why not.
+Result<std::string_view> Recompute(const Run& run, Store& store, Asker& asker,
+                                   std::string& why) {
+  std::error_code error;
+  if (!std::filesystem::exists(run.source, error)) {
+    why = run.source + " is not there";
+    return "no_trace";
+  }
+  LAMINA_ASSIGN(const Tags environment, store.EnvironmentOf(run.id));
+  std::vector<std::string> captures;
+  if (const auto kept = environment.find(kCapturesFact);
+      kept != environment.end()) {
+    for (const std::string_view line : SplitLines(kept->second))
+      captures.emplace_back(line);
+  }
+  std::vector<std::string> files;
+  LAMINA_ASSIGN(runstore::Record record,
+                Analyse(run.source, captures, asker, files));
+  if (record.content != run.content) {
+    why = run.source + " has another content by now";
+    return "no_trace";
+  }
+  record.tags = run.tags;
+  record.key = runstore::KeyOf(record);
+  LAMINA_TRY(store.Replace(run, record));
+  return "recomputed";
+}
+
+Result<Answer> AskRecompute(const RecomputeParams& options, Asker& asker) {
+  LAMINA_ASSIGN(Store store, OpenStore(options.store, Store::Mode::kExisting));
+  std::vector<Run> runs;
+  for (const std::string& word : options.runs) {
+    LAMINA_ASSIGN(Run run, store.Find(word));
+    runs.push_back(std::move(run));
+  }
+  const bool named = !runs.empty();
+  if (!named) {
+    LAMINA_ASSIGN(runs, RunsOf(store, options.where));
+  }
+  std::vector<RecomputedRow> rows;
+  size_t done = 0, failed = 0;
+  for (const Run& run : runs) {
+    RecomputedRow& row = rows.emplace_back();
+    row.run = run.id;
+    row.name = run.name;
+    if (!named && !options.all && run.analysis == runstore::kAnalysis) {
+      row.status = "current";
+      continue;
+    }
+    const auto status = Recompute(run, store, asker, row.why);
+    if (!status) {
+      if (status.error().file == store.path() ||
+          status.error().kind == ErrorKind::kCancelled)
+        return Fail(status.error());
+      row.why = TextOf(status.error());
+    }
+    row.status = status ? *status : "failed";
+    done += row.status == "recomputed";
+    failed += row.status != "recomputed";
+  }
+  Document document = NewDocument("runs recompute", store.path());
+  document.result.notes.push_back(MakeNote(
+      failed > 0 ? Severity::kWarning : Severity::kVerdict, "recomputed",
+      fmt::format("{} made anew, {} of this version already, {} not possible.",
+                  Counted(done, "run"), rows.size() - done - failed, failed)));
+  document.result.tables.push_back(RecomputedColumns().Make(rows));
+  FitScreen({}, asker, document.result);
+  Answer answer(std::move(document));
+  answer.failed = failed > 0;
+  return answer;
+}
+
 struct PruneParams {
   std::string store, older;
   std::vector<std::string> where;
@@ -917,8 +1107,11 @@ Result<Answer> AskPrune(const PruneParams& options, Asker& asker) {
   LAMINA_ASSIGN(Store store, OpenStore(options.store, Store::Mode::kExisting));
   LAMINA_ASSIGN(const std::vector<Run> runs, RunsOf(store, options.where));
   LAMINA_ASSIGN(const auto baselines, LiveBaselines(store));
+  LAMINA_ASSIGN(const auto decisions, store.Decisions());
   std::set<std::string> keys;
   std::set<int64_t> kept;
+  for (const runstore::Decision& one : decisions)
+    kept.insert({one.run, one.against});
   for (size_t i = runs.size(); i-- > 0;) {
     if (keys.insert(runs[i].key).second || baselines.contains(runs[i].id))
       kept.insert(runs[i].id);
@@ -954,8 +1147,8 @@ Result<Answer> AskPrune(const PruneParams& options, Asker& asker) {
   document.result.notes.push_back(MakeNote(
       Severity::kVerdict, "pruned",
       fmt::format(
-          "{} {}, {} {}. Baselines and the newest run of each key "
-          "always stay.",
+          "{} {}, {} {}. Baselines, runs of decisions and the newest run of "
+          "each key always stay.",
           Counted(gone.size(), "run"), options.dry_run ? "would go" : "removed",
           runs.size() - gone.size(), options.dry_run ? "would stay" : "left")));
   document.result.tables.push_back(std::move(table));
@@ -1183,6 +1376,35 @@ Body DescribeRunsBaselineShow(Description& args, Asker&) {
                   OpenStore(options->store, Store::Mode::kExisting));
     return BaselineAnswer("runs baseline show", store, options->name);
   };
+}
+
+Body DescribeRunsDecide(Description& args, Asker&) {
+  auto options = std::make_shared<DecideParams>();
+  args.Add("run", options->run,
+           "The run: number, name, begin of the content's digest, or latest")
+      .Required();
+  args.Add("verdict", options->verdict,
+           "accept: gates pass for this pair; reject: they say so")
+      .OneOf({"accept", "reject"})
+      .Required();
+  args.Add("--against", options->against,
+           "The run that it is held against; of a change in a series the last "
+           "one before")
+      .Required();
+  args.Add("--reason", options->reason, "Why, for those who ask later")
+      .Required();
+  AddStoreTo(args, options->store);
+  return [options] { return AskDecide(*options); };
+}
+
+Body DescribeRunsRecompute(Description& args, Asker& asker) {
+  auto options = std::make_shared<RecomputeParams>();
+  args.Add("runs", options->runs,
+           "Runs (default: those whose numbers an older version made)");
+  AddStoreTo(args, options->store);
+  AddWhereTo(args, options->where);
+  args.Flag("--all", options->all, "Also those of this version");
+  return [options, &asker] { return AskRecompute(*options, asker); };
 }
 
 Body DescribeRunsPrune(Description& args, Asker& asker) {

@@ -403,13 +403,15 @@ TEST(Store, RemovesRunsAndWhatOnlyTheyUsed) {
   EXPECT_TRUE(store.Remove({runs->at(39).id}));
 }
 
-TEST(Store, IsAFileAndRepeatsNoPassword) {
+TEST(Store, IsAFileOrAServerAndRepeatsNoPassword) {
   const auto refused = StorePath("postgresql://me:secret-word@host/db");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
   EXPECT_EQ(refused.error().ToString().find("secret-word"), std::string::npos);
   EXPECT_THAT(refused.error().ToString(), HasSubstr("pgpass"));
-  EXPECT_FALSE(StorePath("postgresql://host/db"));
+  EXPECT_FALSE(StorePath("postgresql://host/db?password=secret-word"));
+  EXPECT_FALSE(StorePath("mysql://host/db"));
+  EXPECT_EQ(*StorePath("postgresql://me@host/db"), "postgresql://me@host/db");
   EXPECT_EQ(*StorePath("sqlite:a.db"), "a.db");
   setenv("LAMINA_STORE", "from-variable", 1);
   EXPECT_EQ(*StorePath(""), "from-variable");

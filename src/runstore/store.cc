@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rollback journal of SQLite, not its write-ahead log: a store is one file
-// that can be copied, and works on file systems of a network as far as their
-// locks do. Every change is one transaction that begins with BEGIN IMMEDIATE,
-// so that two writers wait for each other instead of failing.
+// Every change is one transaction. In a file it begins with BEGIN IMMEDIATE, so
+// that two writers wait for each other instead of failing; on a server writers
+// go on side by side, and what they share (texts) they add in one order, so
+// that none waits for one that waits for it.
 #include "runstore/store.h"
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fmt/core.h>
-#include <sqlite3.h>
+#include <set>
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "base/plugin.h"
 #include "base/text.h"
 #include "lamina/version.h"
+#include "runstore/database.h"
 
 namespace lamina::runstore {
 namespace {
-
-constexpr int kBusyMs = 30'000;
 
 // What brings a store from schema i to i + 1.
 constexpr const char* kSteps[] = {
@@ -81,164 +82,130 @@ CREATE TABLE baseline(
   set_by TEXT NOT NULL, reason TEXT NOT NULL, until_ns INTEGER);
 CREATE UNIQUE INDEX baseline_holds ON baseline(name) WHERE until_ns IS NULL;
 )",
+    R"(
+-- What people decided about a run against another one; the newest holds.
+CREATE TABLE decision(
+  id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES run(id),
+  against INTEGER NOT NULL REFERENCES run(id), accepted INTEGER NOT NULL,
+  reason TEXT NOT NULL, decided_by TEXT NOT NULL, decided_ns INTEGER NOT NULL);
+)",
 };
 constexpr int kSchema = static_cast<int>(std::size(kSteps));
 
-Error ErrorOf(const std::string& path, sqlite3* database) {
-  const int code = sqlite3_errcode(database) & 0xff;
-  switch (code) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return InputError(path, "is locked by another program for 30 s",
-                        "wait until it has ended, or look for one that hangs");
-    case SQLITE_NOTADB:
+Error ErrorOf(const std::string& path, const Fault& fault) {
+  using enum Fault::Kind;
+  switch (fault.kind) {
+    case kBusy:
+      return InputError(
+          path,
+          fmt::format("is locked by another program for {} s", kBusySeconds),
+          "wait until it has ended, or look for one that hangs");
+    case kNoStore:
       return InputError(path, "is no store of runs",
                         "name one with ⟨store⟩; ⟨lamina⟩ runs add makes it");
-    case SQLITE_CORRUPT:
+    case kDamaged:
       return InputError(path, "is damaged",
                         "take a copy of it that was made before");
-    case SQLITE_FULL:
+    case kFull:
       return InputError(path, "cannot grow: the disk is full");
-    case SQLITE_IOERR:
+    case kIo:
       return InputError(path,
                         "cannot be read or written: the disk is full, or "
                         "fails");
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
+    case kReadOnly:
       return InputError(path, "cannot be written");
-    case SQLITE_CANTOPEN:
+    case kCannotOpen:
       return InputError(path, "cannot be opened");
-    default:
-      return InputError(
-          path, fmt::format("SQLite says: {}", sqlite3_errmsg(database)));
+    case kUnreachable:
+      return InputError(path, fault.text,
+                        "passwords belong into ~/.pgpass or PGPASSFILE");
+    case kUsage:
+      return UsageError("the address of the store " + fault.text,
+                        "postgresql://[USER@]HOST/DATABASE; passwords belong "
+                        "into ~/.pgpass");
+    case kOther:
+      break;
   }
+  return InputError(path, fault.text);
 }
 
 // A statement with its values. The first fault is kept; Next() is false then,
 // and status() says it.
 class Statement {
  public:
-  Statement(const std::string& path, sqlite3* database, std::string_view sql)
-      : path_(path), database_(database) {
-    ok_ = sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()),
-                             &statement_, nullptr) == SQLITE_OK;
-    if (!ok_) error_ = ErrorOf(path_, database_);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
+  Statement(Database& database, std::string_view sql)
+      : database_(database), statement_(database.Prepare(sql)) {}
 
   template <class... Values>
   Statement& With(const Values&... values) {
-    if (!ok_) return *this;
-    sqlite3_reset(statement_);
-    int column = 0;
-    (Bind(++column, values), ...);
+    const std::array<Cell, sizeof...(values)> cells = {CellOf(values)...};
+    statement_->Start(cells);
     return *this;
   }
-  bool Next() {
-    if (!ok_) return false;
-    const int code = sqlite3_step(statement_);
-    if (code == SQLITE_ROW) return true;
-    if (code != SQLITE_DONE) {
-      ok_ = false;
-      error_ = ErrorOf(path_, database_);
-    }
-    return false;
-  }
+  bool Next() { return statement_->Next(); }
   // Of a statement without rows.
   Status Run() {
     Next();
     return status();
   }
   Status status() const {
-    if (!ok_) return Fail(error_);
+    if (statement_->fault())
+      return Fail(ErrorOf(database_.name(), *statement_->fault()));
     return {};
   }
 
-  int64_t Int(int column) const {
-    return sqlite3_column_int64(statement_, column);
-  }
-  double Real(int column) const {
-    return sqlite3_column_double(statement_, column);
-  }
-  std::string Text(int column) const {
-    const void* const bytes = sqlite3_column_blob(statement_, column);
-    const int size = sqlite3_column_bytes(statement_, column);
-    return bytes == nullptr ? std::string()
-                            : std::string(static_cast<const char*>(bytes),
-                                          static_cast<size_t>(size));
-  }
+  int64_t Int(int column) const { return statement_->Int(column); }
+  double Real(int column) const { return statement_->Real(column); }
+  std::string Text(int column) const { return statement_->Text(column); }
   std::optional<int64_t> MaybeInt(int column) const {
-    if (sqlite3_column_type(statement_, column) == SQLITE_NULL)
-      return std::nullopt;
+    if (statement_->IsNull(column)) return std::nullopt;
     return Int(column);
   }
 
  private:
-  void Bind(int column, const std::string& text) {
-    sqlite3_bind_text64(statement_, column, text.data(), text.size(),
-                        SQLITE_TRANSIENT, SQLITE_UTF8);
-  }
-  void Bind(int column, std::string_view text) {
-    Bind(column, std::string(text));
-  }
-  void Bind(int column, const char* text) { Bind(column, std::string(text)); }
-  void Bind(int column, double value) {
-    sqlite3_bind_double(statement_, column, value);
-  }
+  static Cell CellOf(const std::string& text) { return text; }
+  static Cell CellOf(std::string_view text) { return std::string(text); }
+  static Cell CellOf(const char* text) { return std::string(text); }
+  static Cell CellOf(double value) { return value; }
   template <class T>
   requires std::is_integral_v<T>
-  void Bind(int column, T value) {
-    sqlite3_bind_int64(statement_, column, static_cast<int64_t>(value));
+  static Cell CellOf(T value) { return static_cast<int64_t>(value); }
+  static Cell CellOf(const std::optional<int64_t>& value) {
+    return value ? Cell(*value) : Cell();
   }
-  void Bind(int column, const std::optional<int64_t>& value) {
-    if (value) {
-      Bind(column, *value);
-    } else {
-      sqlite3_bind_null(statement_, column);
-    }
-  }
-  void Bind(int column, const std::vector<char>& bytes) {
-    sqlite3_bind_blob64(statement_, column, bytes.data(), bytes.size(),
-                        SQLITE_TRANSIENT);
-  }
+  static Cell CellOf(const Bytes& bytes) { return bytes; }
 
-  const std::string& path_;
-  sqlite3* database_;
-  sqlite3_stmt* statement_ = nullptr;
-  bool ok_ = false;
-  Error error_;
+  Database& database_;
+  std::unique_ptr<Prepared> statement_;
 };
 
-Status Execute(const std::string& path, sqlite3* database, const char* sql) {
-  if (sqlite3_exec(database, sql, nullptr, nullptr, nullptr) != SQLITE_OK)
-    return Fail(ErrorOf(path, database));
+Status Execute(Database& database, const char* sql) {
+  if (const auto fault = database.Execute(sql))
+    return Fail(ErrorOf(database.name(), *fault));
   return {};
 }
 
 // Undone unless it is committed.
 class Transaction {
  public:
-  Transaction(const std::string& path, sqlite3* database)
-      : path_(path), database_(database) {}
+  explicit Transaction(Database& database) : database_(database) {}
   ~Transaction() {
-    if (open_) sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
+    if (open_) database_.Execute("ROLLBACK");
   }
   Transaction(const Transaction&) = delete;
   Status Begin() {
-    LAMINA_TRY(Execute(path_, database_, "BEGIN IMMEDIATE"));
+    LAMINA_TRY(Execute(database_, "BEGIN IMMEDIATE"));
     open_ = true;
     return {};
   }
   Status Commit() {
-    LAMINA_TRY(Execute(path_, database_, "COMMIT"));
+    LAMINA_TRY(Execute(database_, "COMMIT"));
     open_ = false;
     return {};
   }
 
  private:
-  const std::string& path_;
-  sqlite3* database_;
+  Database& database_;
   bool open_ = false;
 };
 
@@ -322,19 +289,41 @@ bool ComesBefore(const Run& x, const Run& y) {
 
 // --- the file ---
 
-void Store::Close::operator()(sqlite3* database) const {
-  sqlite3_close_v2(database);
-}
-Store::Store(std::string path, sqlite3* database)
-    : path_(std::move(path)), database_(database) {}
+Store::Store(std::unique_ptr<Database> database)
+    : path_(database->name()), database_(std::move(database)) {}
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
-Result<Store> Store::Open(const std::string& path, Mode mode, int schema) {
+namespace {
+
+bool IsAddress(std::string_view path) {
+  return path.starts_with("postgresql://") || path.starts_with("postgres://");
+}
+
+Result<std::unique_ptr<Database>> OpenServer(const std::string& address) {
+  const auto entry =
+      LoadPlugin(kPostgresPluginFile, kPostgresEntry, "lamina-mpi");
+  if (!entry) {
+    return Fail(InputError(
+        "a store on a server needs the plug-in for PostgreSQL", entry.error(),
+        "install libpq5; where lamina is built, libpq-dev"));
+  }
+  Fault fault;
+  std::unique_ptr<Database> database(reinterpret_cast<PostgresEntry>(*entry)(
+      kPostgresInterface, address.c_str(), &fault));
+  if (database == nullptr) {
+    if (fault.text.empty()) fault.text = "the plug-in is of another version";
+    return Fail(ErrorOf("the store on a server", fault));
+  }
+  return database;
+}
+
+Result<std::unique_ptr<Database>> OpenFile(const std::string& path,
+                                           Store::Mode mode) {
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);
-  if (!exists && mode == Mode::kExisting) {
+  if (!exists && mode == Store::Mode::kExisting) {
     return Fail(InputError(path, "there is no store of runs",
                            "⟨lamina⟩ runs add makes one"));
   }
@@ -342,35 +331,39 @@ Result<Store> Store::Open(const std::string& path, Mode mode, int schema) {
     const auto folder = std::filesystem::path(path).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder, error);
   }
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(
-      path.c_str(), &opened,
-      SQLITE_OPEN_READWRITE | (exists ? 0 : SQLITE_OPEN_CREATE), nullptr);
-  Store store(path, opened);
-  if (code != SQLITE_OK) return Fail(ErrorOf(path, opened));
-  sqlite3_busy_timeout(opened, kBusyMs);
-  // A file that somebody gave away runs nothing of its own.
-  sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  LAMINA_TRY(Execute(path, opened,
-                     "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL"));
-  LAMINA_TRY(store.Migrate(schema == kNewest ? kSchema : schema));
+  Fault fault;
+  auto database = OpenSqlite(path, !exists, fault);
+  if (database == nullptr) return Fail(ErrorOf(path, fault));
+  return database;
+}
+
+}  // namespace
+
+Result<Store> Store::Open(const std::string& path, Mode mode, int schema) {
+  LAMINA_ASSIGN(auto database,
+                IsAddress(path) ? OpenServer(path) : OpenFile(path, mode));
+  const bool server = database->is_server();
+  Store store(std::move(database));
+  LAMINA_TRY(store.Migrate(schema == kNewest ? kSchema : schema,
+                           !server || mode == Mode::kCreate));
   return store;
 }
 
-Status Store::Migrate(int to) {
+Status Store::Migrate(int to, bool make) {
   // The schema of the file; -1: it has no tables.
   const auto schema = [&]() -> Result<int> {
-    Statement any(path_, database_.get(),
-                  "SELECT count(*), sum(name = 'store') FROM sqlite_master "
-                  "WHERE type = 'table'");
+    Statement any(*database_,
+                  database_->is_server()
+                      ? "SELECT count(*), count(*) FILTER (WHERE table_name = "
+                        "'store') FROM information_schema.tables WHERE "
+                        "table_schema = 'lamina'"
+                      : "SELECT count(*), sum(name = 'store') FROM "
+                        "sqlite_master WHERE type = 'table'");
     any.Next();
     LAMINA_TRY(any.status());
     if (any.Int(0) == 0) return -1;
     if (any.Int(1) == 1) {
-      Statement row(path_, database_.get(),
-                    "SELECT schema, made_by FROM store");
+      Statement row(*database_, "SELECT schema, made_by FROM store");
       if (row.Next() && row.Int(0) > 0) {
         if (row.Int(0) <= kSchema) return static_cast<int>(row.Int(0));
         return Fail(InputError(
@@ -386,12 +379,22 @@ Status Store::Migrate(int to) {
   };
   LAMINA_ASSIGN(const int seen, schema());
   if (seen >= to) return {};
-  Transaction change(path_, database_.get());
+  if (seen < 0 && !make) {
+    return Fail(InputError(path_, "there is no store of runs",
+                           "⟨lamina⟩ runs add makes one"));
+  }
+  Transaction change(*database_);
   LAMINA_TRY(change.Begin());
+  if (database_->is_server()) {
+    LAMINA_TRY(Execute(*database_, "SELECT pg_advisory_xact_lock(7238211906)"));
+    if (seen < 0)
+      LAMINA_TRY(Execute(*database_, "CREATE SCHEMA IF NOT EXISTS lamina"));
+  }
   // Another program may have done it by now.
   LAMINA_ASSIGN(const int from, schema());
   if (from >= to) return {};
-  if (from > 0) {
+  // A server has copies of its own.
+  if (from > 0 && !database_->is_server()) {
     std::error_code error;
     const std::string copy = fmt::format("{}.before-{}", path_, to);
     std::filesystem::copy_file(
@@ -402,11 +405,10 @@ Status Store::Migrate(int to) {
     }
   }
   for (int step = std::max(from, 0); step < to; ++step)
-    LAMINA_TRY(Execute(path_, database_.get(), kSteps[step]));
-  Statement set(path_, database_.get(),
-                from > 0 ? "UPDATE store SET schema = ?1, made_by = ?3"
-                         : "UPDATE store SET schema = ?1, made_ns = ?2, "
-                           "made_by = ?3");
+    LAMINA_TRY(Execute(*database_, kSteps[step]));
+  Statement set(*database_,
+                "UPDATE store SET schema = ?1, made_by = ?3, made_ns = CASE "
+                "WHEN made_ns = 0 THEN ?2 ELSE made_ns END");
   LAMINA_TRY(set.With(to, NowNs(), Version()).Run());
   return change.Commit();
 }
@@ -415,39 +417,125 @@ Status Store::Migrate(int to) {
 
 Result<bool> Store::Add(const Record& record, const std::string& by) {
   const std::string units = PackUnits(record.classes, record.units);
-  Transaction change(path_, database_.get());
+  Transaction change(*database_);
   LAMINA_TRY(change.Begin());
-  const auto put = [&](std::string_view sql, const auto&... values) {
-    return Statement(path_, database_.get(), sql).With(values...).Run();
-  };
-  Statement known(path_, database_.get(),
-                  "SELECT id FROM run WHERE content = ? AND analysis = ?");
-  const bool is_known = known.With(record.content, kAnalysis).Next();
-  LAMINA_TRY(known.status());
-  int64_t run = is_known ? known.Int(0) : 0;
-  if (!is_known) {
-    LAMINA_TRY(put(
-        "INSERT INTO run(content, name, source, format, bytes, recorded_ns, "
-        "ordinal, added_ns, added_by, key, model, device, type, devices, "
-        "ranks, world, basis, lamina, analysis, units) VALUES(?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        record.content, record.name, record.source, record.format, record.bytes,
-        record.recorded_ns, record.ordinal, NowNs(), by, record.key,
-        record.model, record.device, record.type, record.devices, record.ranks,
-        record.world, record.basis, Version(), kAnalysis,
-        std::vector<char>(units.begin(), units.end())));
-    run = sqlite3_last_insert_rowid(database_.get());
+  // Of two that add the same content at once the second one waits, and finds
+  // it.
+  Statement insert(
+      *database_,
+      "INSERT INTO run(content, name, source, format, bytes, recorded_ns, "
+      "ordinal, added_ns, added_by, key, model, device, type, devices, ranks, "
+      "world, basis, lamina, analysis, units) VALUES(?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(content, analysis) DO "
+      "NOTHING RETURNING id");
+  const bool is_new =
+      insert
+          .With(record.content, record.name, record.source, record.format,
+                record.bytes, record.recorded_ns, record.ordinal, NowNs(), by,
+                record.key, record.model, record.device, record.type,
+                record.devices, record.ranks, record.world, record.basis,
+                Version(), kAnalysis, Bytes{units})
+          .Next();
+  LAMINA_TRY(insert.status());
+  int64_t run = 0;
+  if (is_new) {
+    run = insert.Int(0);
+    insert.Next();  // the statement ends
+  } else {
+    Statement known(*database_,
+                    "SELECT id FROM run WHERE content = ? AND analysis = ?");
+    known.With(record.content, kAnalysis).Next();
+    LAMINA_TRY(known.status());
+    run = known.Int(0);
   }
   for (const auto& [name, value] : record.tags) {
-    LAMINA_TRY(
-        put("INSERT INTO tag VALUES(?, ?, ?) ON CONFLICT(run, name) DO "
-            "UPDATE SET value = excluded.value",
-            run, name, value));
+    Statement tag(*database_,
+                  "INSERT INTO tag VALUES(?, ?, ?) ON CONFLICT(run, name) DO "
+                  "UPDATE SET value = excluded.value");
+    LAMINA_TRY(tag.With(run, name, value).Run());
   }
-  if (is_known) {
-    LAMINA_TRY(change.Commit());
-    return false;
+  if (is_new) LAMINA_TRY(InsertParts(run, record));
+  LAMINA_TRY(change.Commit());
+  return is_new;
+}
+
+Status Store::Replace(const Run& old, const Record& record) {
+  const std::string units = PackUnits(record.classes, record.units);
+  Transaction change(*database_);
+  LAMINA_TRY(change.Begin());
+  Statement update(
+      *database_,
+      "UPDATE run SET format = ?1, bytes = ?2, key = ?3, model = ?4, device = "
+      "?5, type = ?6, devices = ?7, ranks = ?8, world = ?9, basis = ?10, "
+      "lamina "
+      "= ?11, analysis = ?12, units = ?13 WHERE id = ?14");
+  LAMINA_TRY(update
+                 .With(record.format, record.bytes, record.key, record.model,
+                       record.device, record.type, record.devices, record.ranks,
+                       record.world, record.basis, Version(), kAnalysis,
+                       Bytes{units}, old.id)
+                 .Run());
+  for (const char* table : {"env", "class", "part", "module", "kernel"}) {
+    LAMINA_TRY(Statement(*database_,
+                         fmt::format("DELETE FROM {} WHERE run = ?", table))
+                   .With(old.id)
+                   .Run());
   }
+  LAMINA_TRY(InsertParts(old.id, record));
+  return change.Commit();
+}
+
+namespace {
+
+// Of a phase those kernels with most time, and the rest as one.
+std::vector<std::pair<size_t, runs::KernelPart>> KernelRows(
+    const runs::Account& account) {
+  constexpr size_t kMostKernels = 200;
+  std::vector<std::pair<size_t, runs::KernelPart>> out;
+  std::map<runs::Phase, std::pair<size_t, runs::KernelPart>> of_phase;
+  for (const runs::KernelPart& one : account.kernels) {
+    auto& [count, rest] = of_phase[one.phase];
+    if (count++ < kMostKernels) {
+      out.emplace_back(count, one);
+      continue;
+    }
+    rest.phase = one.phase;
+    rest.name = "(rest)";
+    rest.calls += one.calls;
+    rest.ns += one.ns;
+  }
+  for (const auto& [phase, counted] : of_phase) {
+    if (counted.first > kMostKernels) out.emplace_back(0, counted.second);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::map<std::string, int64_t>> Store::NumbersOf(
+    const std::set<std::string>& texts) {
+  std::map<std::string, int64_t> out;
+  Statement insert(*database_,
+                   "INSERT INTO text(value) VALUES(?) ON CONFLICT(value) DO "
+                   "NOTHING");
+  Statement find(*database_, "SELECT id FROM text WHERE value = ?");
+  for (const std::string& text : texts) {
+    bool known = find.With(text).Next();
+    LAMINA_TRY(find.status());
+    if (!known) {
+      LAMINA_TRY(insert.With(text).Run());
+      find.With(text).Next();
+      LAMINA_TRY(find.status());
+    }
+    out[text] = find.Int(0);
+  }
+  return out;
+}
+
+Status Store::InsertParts(int64_t run, const Record& record) {
+  const auto put = [&](std::string_view sql, const auto&... values) {
+    return Statement(*database_, sql).With(values...).Run();
+  };
   for (const auto& [name, value] : record.environment)
     LAMINA_TRY(put("INSERT INTO env VALUES(?, ?, ?)", run, name, value));
   for (size_t i = 0; i < record.classes.size(); ++i) {
@@ -461,82 +549,57 @@ Result<bool> Store::Add(const Record& record, const std::string& by) {
         one.kernel_time.p50_ns, one.kernel_time.p90_ns, one.kernel_time.mean_ns,
         one.busy.p10_ns, one.busy.p50_ns, one.busy.p90_ns, one.busy.mean_ns));
   }
+  Statement part(*database_, "INSERT INTO part VALUES(?, ?, ?, ?, ?, ?)");
   for (const runs::Part& one : record.account.parts) {
-    LAMINA_TRY(put("INSERT INTO part VALUES(?, ?, ?, ?, ?, ?)", run,
-                   runs::PhaseName(one.phase), one.half, one.family,
-                   one.kernels, one.ns));
+    LAMINA_TRY(part.With(run, runs::PhaseName(one.phase), one.half, one.family,
+                         one.kernels, one.ns)
+                   .Run());
   }
-  Statement insert(path_, database_.get(),
-                   "INSERT OR IGNORE INTO text(value) VALUES(?)");
-  Statement find(path_, database_.get(), "SELECT id FROM text WHERE value = ?");
-  absl::flat_hash_map<std::string, int64_t> numbers;
-  const auto number = [&](const std::string& text) -> Result<int64_t> {
-    const auto [it, is_new] = numbers.try_emplace(text, 0);
-    if (!is_new) return it->second;
-    LAMINA_TRY(insert.With(text).Run());
-    find.With(text).Next();
-    LAMINA_TRY(find.status());
-    it->second = find.Int(0);
-    return it->second;
-  };
-  Statement module(path_, database_.get(),
-                   "INSERT INTO module VALUES(?, ?, ?, ?, ?)");
+  const auto kernels = KernelRows(record.account);
+  std::set<std::string> texts;
+  for (const runs::ModulePart& one : record.account.modules)
+    texts.insert(one.path);
+  for (const auto& [no, one] : kernels) texts.insert({one.name, one.op});
+  LAMINA_ASSIGN(const auto numbers, NumbersOf(texts));
+  // Two texts that a database cannot tell apart are one module.
+  Statement module(*database_,
+                   "INSERT INTO module VALUES(?, ?, ?, ?, ?) ON CONFLICT(run, "
+                   "phase, path) DO UPDATE SET ns = module.ns + excluded.ns");
   for (const runs::ModulePart& one : record.account.modules) {
-    LAMINA_ASSIGN(const int64_t path, number(one.path));
-    LAMINA_TRY(
-        module
-            .With(run, runs::PhaseName(one.phase), path, one.instances, one.ns)
-            .Run());
+    LAMINA_TRY(module
+                   .With(run, runs::PhaseName(one.phase), numbers.at(one.path),
+                         one.instances, one.ns)
+                   .Run());
   }
-  // Of a phase those of most time, and the rest as one.
-  constexpr size_t kMostKernels = 200;
-  Statement kernel(path_, database_.get(),
+  Statement kernel(*database_,
                    "INSERT INTO kernel VALUES(?, ?, ?, ?, ?, ?, ?, ?)");
-  std::map<runs::Phase, std::pair<size_t, runs::KernelPart>> of_phase;
-  const auto add = [&](const runs::KernelPart& one, size_t no) -> Status {
-    LAMINA_ASSIGN(const int64_t name, number(one.name));
-    LAMINA_ASSIGN(const int64_t op, number(one.op));
-    return kernel
-        .With(run, runs::PhaseName(one.phase), no, name, op, one.family,
-              one.calls, one.ns)
-        .Run();
-  };
-  for (const runs::KernelPart& one : record.account.kernels) {
-    auto& [count, rest] = of_phase[one.phase];
-    if (count++ < kMostKernels) {
-      LAMINA_TRY(add(one, count));
-      continue;
-    }
-    rest.phase = one.phase;
-    rest.name = "(rest)";
-    rest.calls += one.calls;
-    rest.ns += one.ns;
+  for (const auto& [no, one] : kernels) {
+    LAMINA_TRY(kernel
+                   .With(run, runs::PhaseName(one.phase), no,
+                         numbers.at(one.name), numbers.at(one.op), one.family,
+                         one.calls, one.ns)
+                   .Run());
   }
-  for (const auto& [phase, counted] : of_phase) {
-    if (counted.first > kMostKernels) LAMINA_TRY(add(counted.second, 0));
-  }
-  LAMINA_TRY(change.Commit());
-  return true;
+  return {};
 }
 
 Result<std::vector<Run>> Store::Runs(const Where& where) {
   std::vector<Run> out;
   absl::flat_hash_map<int64_t, size_t> at;
-  Statement rows(path_, database_.get(),
-                 fmt::format("SELECT {} FROM run", kRunColumns));
+  Statement rows(*database_, fmt::format("SELECT {} FROM run", kRunColumns));
   while (rows.Next()) {
     at.emplace(rows.Int(0), out.size());
     out.push_back(ReadRun(rows));
   }
   LAMINA_TRY(rows.status());
-  Statement tags(path_, database_.get(), "SELECT run, name, value FROM tag");
+  Statement tags(*database_, "SELECT run, name, value FROM tag");
   while (tags.Next()) {
     const auto run = at.find(tags.Int(0));
     if (run != at.end())
       out[run->second].tags.emplace(tags.Text(1), tags.Text(2));
   }
   LAMINA_TRY(tags.status());
-  Statement classes(path_, database_.get(), "SELECT * FROM class");
+  Statement classes(*database_, "SELECT * FROM class ORDER BY run, no");
   while (classes.Next()) {
     const auto run = at.find(classes.Int(0));
     if (run != at.end()) out[run->second].classes.push_back(ReadClass(classes));
@@ -586,8 +649,7 @@ Result<Run> Store::Find(const std::string& word) {
 }
 
 Result<runs::KeptSide> Store::SideOf(const Run& run) {
-  Statement row(path_, database_.get(),
-                "SELECT units, basis FROM run WHERE id = ?");
+  Statement row(*database_, "SELECT units, basis FROM run WHERE id = ?");
   if (!row.With(run.id).Next()) {
     LAMINA_TRY(row.status());
     return Fail(InputError(path_, fmt::format("run {} is gone", run.id)));
@@ -610,8 +672,7 @@ Result<runs::KeptSide> Store::SideOf(const Run& run) {
 
 Result<Tags> Store::EnvironmentOf(int64_t run) {
   Tags out;
-  Statement rows(path_, database_.get(),
-                 "SELECT name, value FROM env WHERE run = ?");
+  Statement rows(*database_, "SELECT name, value FROM env WHERE run = ?");
   rows.With(run);
   while (rows.Next()) out.emplace(rows.Text(0), rows.Text(1));
   LAMINA_TRY(rows.status());
@@ -620,9 +681,9 @@ Result<Tags> Store::EnvironmentOf(int64_t run) {
 
 Result<std::vector<runs::Part>> Store::PartsOf(int64_t run) {
   std::vector<runs::Part> out;
-  Statement parts(path_, database_.get(),
+  Statement parts(*database_,
                   "SELECT phase, half, family, kernels, ns FROM part WHERE "
-                  "run = ?");
+                  "run = ? ORDER BY phase, half, family");
   parts.With(run);
   while (parts.Next()) {
     out.push_back({PhaseOf(parts.Text(0)), parts.Text(1), parts.Text(2),
@@ -635,7 +696,7 @@ Result<std::vector<runs::Part>> Store::PartsOf(int64_t run) {
 Result<runs::Account> Store::AccountOf(int64_t run) {
   runs::Account out;
   LAMINA_ASSIGN(out.parts, PartsOf(run));
-  Statement modules(path_, database_.get(),
+  Statement modules(*database_,
                     "SELECT phase, value, instances, ns FROM module JOIN text "
                     "ON text.id = path WHERE run = ? ORDER BY ns DESC, value");
   modules.With(run);
@@ -645,7 +706,7 @@ Result<runs::Account> Store::AccountOf(int64_t run) {
                            modules.Real(3)});
   }
   LAMINA_TRY(modules.status());
-  Statement kernels(path_, database_.get(),
+  Statement kernels(*database_,
                     "SELECT phase, n.value, o.value, family, calls, ns FROM "
                     "kernel JOIN text n ON n.id = kernel.name JOIN text o ON "
                     "o.id = op WHERE run = ? ORDER BY ns DESC, n.value");
@@ -665,7 +726,7 @@ Result<std::vector<MetricRow>> Store::Values(const std::string& metric) {
   std::vector<MetricRow> out;
   const auto read = [&](const std::string& sql,
                         const auto&... values) -> Status {
-    Statement rows(path_, database_.get(), sql);
+    Statement rows(*database_, sql);
     rows.With(values...);
     while (rows.Next())
       out.push_back({rows.Int(0), rows.Text(1), rows.Real(2), rows.Real(3)});
@@ -707,9 +768,11 @@ Result<std::vector<MetricRow>> Store::Values(const std::string& metric) {
                           name.substr(0, slash), name.substr(slash + 1));
   } else if (kind == "module" && !name.empty()) {
     // A class of modules with all that is below it.
-    read_all = read(of_phase("module t JOIN text ON text.id = t.path",
-                             "instr('/' || value || '/', '/' || ?1 || '/')"),
-                    name);
+    const std::string module_holds =
+        fmt::format("{}('/' || value || '/', '/' || ?1 || '/') > 0",
+                    database_->is_server() ? "strpos" : "instr");
+    read_all = read(
+        of_phase("module t JOIN text ON text.id = t.path", module_holds), name);
   } else if (kind == "op" && !name.empty()) {
     read_all = read(
         of_phase("kernel t", "t.op = (SELECT id FROM text WHERE value = ?1)"),
@@ -728,15 +791,15 @@ Result<std::vector<MetricRow>> Store::Values(const std::string& metric) {
 
 Status Store::SetBaseline(const std::string& name, const Run& run,
                           const std::string& by, const std::string& reason) {
-  Transaction change(path_, database_.get());
+  Transaction change(*database_);
   LAMINA_TRY(change.Begin());
   const int64_t now = NowNs();
-  LAMINA_TRY(Statement(path_, database_.get(),
+  LAMINA_TRY(Statement(*database_,
                        "UPDATE baseline SET until_ns = ? WHERE name = ? AND "
                        "until_ns IS NULL")
                  .With(now, name)
                  .Run());
-  LAMINA_TRY(Statement(path_, database_.get(),
+  LAMINA_TRY(Statement(*database_,
                        "INSERT INTO baseline(name, run, set_ns, set_by, "
                        "reason) VALUES(?, ?, ?, ?, ?)")
                  .With(name, run.id, now, by, reason)
@@ -745,14 +808,15 @@ Status Store::SetBaseline(const std::string& name, const Run& run,
 }
 
 Status Store::EndBaseline(const std::string& name) {
-  Transaction change(path_, database_.get());
+  Transaction change(*database_);
   LAMINA_TRY(change.Begin());
-  LAMINA_TRY(Statement(path_, database_.get(),
-                       "UPDATE baseline SET until_ns = ? WHERE name = ? AND "
-                       "until_ns IS NULL")
-                 .With(NowNs(), name)
-                 .Run());
-  if (sqlite3_changes(database_.get()) == 0) {
+  Statement end(*database_,
+                "UPDATE baseline SET until_ns = ? WHERE name = ? AND until_ns "
+                "IS NULL RETURNING id");
+  const bool held = end.With(NowNs(), name).Next();
+  LAMINA_TRY(end.status());
+  if (held) end.Next();
+  if (!held) {
     return Fail(UsageError("there is no baseline '" + name + "'",
                            "⟨lamina⟩ runs baseline list lists them"));
   }
@@ -761,7 +825,7 @@ Status Store::EndBaseline(const std::string& name) {
 
 Result<std::vector<Baseline>> Store::Baselines() {
   std::vector<Baseline> out;
-  Statement rows(path_, database_.get(),
+  Statement rows(*database_,
                  "SELECT b.name, b.run, r.name, b.set_ns, b.set_by, b.reason, "
                  "b.until_ns FROM baseline b JOIN run r ON r.id = b.run ORDER "
                  "BY b.name, b.id DESC");
@@ -773,26 +837,69 @@ Result<std::vector<Baseline>> Store::Baselines() {
   return out;
 }
 
+// --- decisions ---
+
+Status Store::Decide(const Run& run, const Run& against, bool accepted,
+                     const std::string& by, const std::string& reason) {
+  Transaction change(*database_);
+  LAMINA_TRY(change.Begin());
+  LAMINA_TRY(Statement(*database_,
+                       "INSERT INTO decision(run, against, accepted, reason, "
+                       "decided_by, decided_ns) VALUES(?, ?, ?, ?, ?, ?)")
+                 .With(run.id, against.id, accepted, reason, by, NowNs())
+                 .Run());
+  return change.Commit();
+}
+
+Result<std::vector<Decision>> Store::Decisions() {
+  std::vector<Decision> out;
+  Statement rows(
+      *database_,
+      "SELECT d.run, a.name, d.against, b.name, d.accepted, "
+      "d.reason, d.decided_by, d.decided_ns FROM decision d JOIN run "
+      "a ON a.id = d.run JOIN run b ON b.id = d.against ORDER BY "
+      "d.id DESC");
+  while (rows.Next()) {
+    out.push_back({rows.Int(0), rows.Text(1), rows.Int(2), rows.Text(3),
+                   rows.Int(4) != 0, rows.Text(5), rows.Text(6), rows.Int(7)});
+  }
+  LAMINA_TRY(rows.status());
+  return out;
+}
+
+Result<std::optional<Decision>> Store::DecisionOn(int64_t run,
+                                                  int64_t against) {
+  LAMINA_ASSIGN(const auto all, Decisions());
+  for (const Decision& one : all) {
+    if (one.run == run && one.against == against) return one;
+  }
+  return std::nullopt;
+}
+
 // --- what is removed ---
 
 Status Store::Remove(const std::vector<int64_t>& runs) {
-  Transaction change(path_, database_.get());
+  Transaction change(*database_);
   LAMINA_TRY(change.Begin());
+  // Who adds a run meanwhile needs its texts.
+  if (database_->is_server())
+    LAMINA_TRY(Execute(*database_, "LOCK TABLE text IN EXCLUSIVE MODE"));
   // Baselines of the past go with their runs.
-  Statement past(path_, database_.get(),
+  Statement past(*database_,
                  "DELETE FROM baseline WHERE run = ? AND until_ns IS NOT NULL");
-  Statement remove(path_, database_.get(), "DELETE FROM run WHERE id = ?");
+  Statement remove(*database_, "DELETE FROM run WHERE id = ?");
   for (const int64_t run : runs) {
     LAMINA_TRY(past.With(run).Run());
     LAMINA_TRY(remove.With(run).Run());
   }
   LAMINA_TRY(
-      Execute(path_, database_.get(),
+      Execute(*database_,
               "DELETE FROM text WHERE id NOT IN (SELECT path FROM module "
               "UNION SELECT name FROM kernel UNION SELECT op FROM "
               "kernel)"));
   LAMINA_TRY(change.Commit());
-  return Execute(path_, database_.get(), "VACUUM");
+  // A server uses the room again.
+  return database_->is_server() ? Status() : Execute(*database_, "VACUUM");
 }
 
 // --- names and times ---
@@ -816,19 +923,21 @@ Result<std::string> StorePath(std::string store) {
   constexpr std::string_view kSqlite = "sqlite:";
   if (store.starts_with(kSqlite)) store = store.substr(kSqlite.size());
   const size_t scheme = store.find("://");
-  if (scheme != std::string::npos) {
-    // What is secret in it must not come back in a message.
-    const std::string_view host = std::string_view(store).substr(scheme + 3);
-    const std::string_view user = host.substr(0, host.find('@'));
-    if (user.size() < host.size() && Contains(user, ":")) {
-      return Fail(UsageError(
-          "an address with a password is refused: everybody on this machine "
-          "can read it in the list of processes",
-          "passwords belong into ~/.pgpass; and runs are kept in files here: "
-          "name one"));
-    }
-    return Fail(UsageError("runs are kept in a file, not on a server",
-                           "name a file with ⟨store⟩"));
+  if (scheme == std::string::npos) return store;
+  // What is secret in it must not come back in a message.
+  const std::string_view rest = std::string_view(store).substr(scheme + 3);
+  const std::string_view user = rest.substr(0, rest.find('@'));
+  if ((user.size() < rest.size() && Contains(user, ":")) ||
+      Contains(rest, "password=")) {
+    return Fail(UsageError(
+        "an address with a password is refused: everybody on this machine "
+        "can read it in the list of processes",
+        "passwords belong into ~/.pgpass or PGPASSFILE"));
+  }
+  if (!IsAddress(store)) {
+    return Fail(UsageError(
+        "there is no such kind of store: " + store.substr(0, scheme) + "://",
+        "a file, or postgresql://[USER@]HOST/DATABASE"));
   }
   return store;
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A database of runs: one file of SQLite. Each run is added in one transaction
-// after all of it was computed, so a writer that dies leaves nothing half done
-// and others wait for milliseconds; the file has no second one beside it while
-// nobody writes. Older files are brought to the schema of this program when
-// they are opened, after a copy of them was made.
+// A database of runs: one file of SQLite, or a server of PostgreSQL. Each run
+// is added in one transaction after all of it was computed, so a writer that
+// dies leaves nothing half done and others wait for milliseconds; the file has
+// no second one beside it while nobody writes. Older stores are brought to the
+// schema of this program when they are opened, files after a copy was made.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,9 +20,9 @@
 #include "base/status.h"
 #include "runstore/record.h"
 
-struct sqlite3;
-
 namespace lamina::runstore {
+
+class Database;
 
 // Version of the numbers: of other ones a trend is not made together.
 inline constexpr int kAnalysis = 1;
@@ -54,6 +56,17 @@ struct Baseline {
   std::optional<int64_t> until_ns;  // nothing: it holds
 };
 
+// What somebody decided about a run that is slower, or not, than another one.
+struct Decision {
+  int64_t run = 0;
+  std::string run_name;
+  int64_t against = 0;
+  std::string against_name;
+  bool accepted = false;
+  std::string reason, by;
+  int64_t decided_ns = 0;
+};
+
 // One value of one run: of a class of units, or of a phase.
 struct MetricRow {
   int64_t run = 0;
@@ -72,8 +85,9 @@ class Store {
     kExisting,  // kInput where there is none
     kCreate,
   };
-  // `schema`: for tests, of an older program. Errors: kInput for a file that is
-  // no store, of a later schema, or locked for 30 s.
+  // `path`: a file, or postgresql://[USER@]HOST/DATABASE. `schema`: for tests,
+  // of an older program. Errors: kInput for a file that is no store, of a later
+  // schema, or locked for 30 s, and for a server that cannot be reached.
   static Result<Store> Open(const std::string& path, Mode mode,
                             int schema = kNewest);
   static constexpr int kNewest = -1;
@@ -84,6 +98,10 @@ class Store {
 
   // True: added; false: this content is in the store, and got the tags.
   Result<bool> Add(const Record& record, const std::string& by);
+
+  // The parts of a run anew, of a record of the same content; its name, tags,
+  // place and baselines stay.
+  Status Replace(const Run& old, const Record& record);
 
   // In the order of a series: by ordinal, else by the time of recording, else
   // by that of adding; those with an ordinal first.
@@ -108,24 +126,35 @@ class Store {
   // All that were ever set, by name, the newest first.
   Result<std::vector<Baseline>> Baselines();
 
+  Status Decide(const Run& run, const Run& against, bool accepted,
+                const std::string& by, const std::string& reason);
+  // The newest first.
+  Result<std::vector<Decision>> Decisions();
+  // The newest about this pair; nothing: none.
+  Result<std::optional<Decision>> DecisionOn(int64_t run, int64_t against);
+
   // Removes these runs; the file becomes smaller.
   Status Remove(const std::vector<int64_t>& runs);
 
+  // The file, or the address without user and options.
   const std::string& path() const { return path_; }
 
  private:
-  Store(std::string path, sqlite3* database);
-  Status Migrate(int to);
+  explicit Store(std::unique_ptr<Database> database);
+  // `make`: where there is no store.
+  Status Migrate(int to, bool make);
+  Status InsertParts(int64_t run, const Record& record);
+  // Of texts, which are added in their order where they are new.
+  Result<std::map<std::string, int64_t>> NumbersOf(
+      const std::set<std::string>& texts);
 
   std::string path_;
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  std::unique_ptr<sqlite3, Close> database_;
+  std::unique_ptr<Database> database_;
 };
 
-// The file that `store` names: a path, "sqlite:PATH", or empty for that of
-// LAMINA_STORE, else the user's own. Errors: kUsage for an address of a server.
+// The file or address that `store` names: a path, "sqlite:PATH",
+// "postgresql://...", or empty for that of LAMINA_STORE, else the user's own
+// file. Errors: kUsage for an address with a password, which is not repeated.
 Result<std::string> StorePath(std::string store);
 
 // Nanoseconds since 1970 now; "2026-11-27T05:42:00Z" of such.

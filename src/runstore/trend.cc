@@ -167,7 +167,8 @@ const RowColumns<VerdictRow>& VerdictColumns() {
         &VerdictRow::verdict},
        {"reason", ColumnType::kText,
         "slower, not_slower, interval (it holds the limit), single_run, drift, "
-        "few_runs, or what stops the comparison with one run.",
+        "few_runs, accepted (somebody decided so), or what stops the "
+        "comparison with one run.",
         &VerdictRow::reason},
        {"run", ColumnType::kText, "The newest run.", &VerdictRow::run},
        {"since", ColumnType::kText,
@@ -719,6 +720,13 @@ std::string CheckText(const VerdictRow& row) {
                       EscapeTerminal(std::string(row.run)), *row.change,
                       range(), Counted(row.before, "run"));
   }
+  if (row.reason == "accepted") {
+    return text +
+           fmt::format("accepted: {:+.1f} %{} since {}, against {} before.",
+                       *row.change, range(),
+                       EscapeTerminal(std::string(row.since)),
+                       Counted(row.before, "run"));
+  }
   if (row.verdict == "pass") {
     return text + fmt::format(
                       "pass, {:+.1f} %{} against {} before; the limit "
@@ -844,6 +852,7 @@ Result<Checked> Check(Store& store, const std::vector<Run>& all,
     }
     kept.push_back(std::move(own.front()));
   }
+  LAMINA_ASSIGN(const auto decisions, store.Decisions());
   std::vector<VerdictRow> rows;
   out.verdict = Verdict::kPass;
   for (const Series& series : kept) {
@@ -851,10 +860,28 @@ Result<Checked> Check(Store& store, const std::vector<Run>& all,
     const Checker checker(series, options,
                           1 - 0.05 / static_cast<double>(kept.size()));
     const Judged judged = checker.Judge();
+    std::string_view verdict = judged.verdict, reason = judged.reason;
+    if (verdict == "fail" || verdict == "suspect") {
+      for (const Decision& one : decisions) {
+        const auto before =
+            series.runs.begin() + static_cast<ptrdiff_t>(judged.since);
+        if (one.run != (*before)->id ||
+            std::none_of(series.runs.begin(), before, [&](const Run* run) {
+              return run->id == one.against;
+            }))
+          continue;
+        out.decisions.push_back(one);
+        if (one.accepted) {
+          verdict = "pass";
+          reason = "accepted";
+        }
+        break;
+      }
+    }
     const Run& since = *series.runs[judged.since];
     VerdictRow row{.metric = series.metric,
-                   .verdict = judged.verdict,
-                   .reason = judged.reason,
+                   .verdict = verdict,
+                   .reason = reason,
                    .run = newest.name,
                    .since = since.name,
                    .commit = TagOf(since, "commit"),
@@ -872,10 +899,10 @@ Result<Checked> Check(Store& store, const std::vector<Run>& all,
         MakeNote(Severity::kVerdict, "runs_verdict", CheckText(row),
                  {{"runs_verdict", "metric", series.metric, {}}}));
     rows.push_back(row);
-    out.suspect |= judged.verdict == "suspect";
-    if (judged.verdict == "fail") {
+    out.suspect |= verdict == "suspect";
+    if (verdict == "fail") {
       out.verdict = Verdict::kFail;
-    } else if (judged.verdict != "pass" && out.verdict == Verdict::kPass) {
+    } else if (verdict != "pass" && out.verdict == Verdict::kPass) {
       out.verdict = Verdict::kUnknown;
     }
   }

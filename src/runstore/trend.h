@@ -52,7 +52,9 @@ struct CheckOptions {
 struct Checked {
   runs::Verdict verdict = runs::Verdict::kUnknown;
   bool suspect = false;  // one run alone is outside
-  ResultSet result;      // runs_verdict
+  // What people decided about the first runs of what is slower.
+  std::vector<Decision> decisions;
+  ResultSet result;  // runs_verdict
 };
 // Of the newest of `runs`, with those of its key.
 Result<Checked> Check(Store& store, const std::vector<Run>& runs,

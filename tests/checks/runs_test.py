@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The store of runs through the program: two that write at once, one that is
-killed, a disk that is full, the size of a run, pages, and the statuses of check
-and judge. What trend and check say of series is in src/runstore/runstore_test.cc
-and cases_test.py.
+killed, a disk that is full, the size of a run, pages, and the statuses of check,
+judge and decide; numbers made anew; the same on a server of PostgreSQL where one
+is installed. What trend and check say of series is in
+src/runstore/runstore_test.cc and cases_test.py.
 
 usage: runs_test.py LAMINA"""
+import contextlib
+import glob
 import json
+import os
 import pathlib
-import random
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -42,6 +46,105 @@ def tables(*words, store):
 
 def names(store):
     return [row["name"] for row in tables("list", store=store)["runs"]]
+
+
+@contextlib.contextmanager
+def postgres(folder):
+    """The address of a server that listens on a socket in the folder; None: no
+    server is installed, or it does not start here."""
+    programs = [pathlib.Path(found) for name in ("initdb", "pg_ctl", "psql")
+                for found in [shutil.which(name) or next(iter(sorted(glob.glob(
+                    f"/usr/lib/postgresql/*/bin/{name}"))), "")]]
+    if not all(program.is_file() for program in programs):
+        print("without a server: no postgresql is installed")
+        yield None, None
+        return
+    initdb, control, psql = programs
+    folder.mkdir()
+    folder.parent.chmod(0o755)
+    own = []
+    if os.getuid() == 0:  # which a server refuses
+        own = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        shutil.chown(folder, 65534, 65534)
+
+    def start(*words):
+        return subprocess.run([*own, *map(str, words)], cwd=folder, timeout=120,
+                              capture_output=True, text=True)
+
+    start(initdb, "-D", folder / "data", "-A", "trust", "-U", "lamina",
+          "--no-sync")
+    r = start(control, "-D", folder / "data", "-l", folder / "log", "-w", "-o",
+              f"-k {folder} -c listen_addresses='' -c fsync=off", "start")
+    if r.returncode != 0:
+        print("without a server:", (r.stderr or r.stdout).strip()[:200])
+        yield None, None
+        return
+    try:
+        yield (f"postgresql://lamina@/postgres?host={folder}",
+               lambda sql: start(psql, "-h", folder, "-U", "lamina", "-At",
+                                 "-d", "postgres", "-c", sql).stdout.strip())
+    finally:
+        start(control, "-D", folder / "data", "-m", "immediate", "-w", "stop")
+
+
+def check_server(address, sql, traces, file):
+    """What a file does, by several programs at once."""
+    checks.equal("a server without a store",
+                 runs("list", store=address).returncode, 3)
+    writers = [subprocess.Popen(
+        [LAMINA, "runs", "add", *part, "--store", address],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for part in (traces[::2], traces[1::2], traces[::-1])]
+    checks.equal("server: three that add at once end well",
+                 [w.wait(timeout=300) for w in writers], [0, 0, 0])
+    checks.equal("server: and lose nothing, in order of recording",
+                 names(address), [t.stem for t in traces])
+    for words in (("trend", "--metric", "unit"), ("check",),
+                  ("show", "latest"), ("compare", traces[0].stem, "latest"),
+                  ("trend", "--metric", "part:gemm")):
+        answers = [strip(runs(*words, "--format", "json", store=of).stdout)
+                   for of in (file, address)]
+        checks.equal(f"server: {words} says what a file says", *answers)
+    checks.equal("server: baselines",
+                 (runs("baseline", "set", "main", traces[3].stem,
+                       store=address).returncode,
+                  runs("check", "--against", "baseline:main",
+                       store=address).returncode), (0, 0))
+    # A name of a kernel that is no UTF-8, or has a zero byte.
+    hostile = traces[0].parent / "hostile.json"
+    hostile.write_bytes(traces[0].read_bytes().replace(
+        b"flash_fwd_kernel", b"flash\\u0000fwd\xff\xfekernel"))
+    checks.equal("server: a hostile name is kept",
+                 runs("add", hostile, store=address).returncode, 0)
+    runs("prune", "--keep", 3, store=address)
+    checks.true("server: prune keeps the baseline",
+                len(names(address)) == 3 and traces[3].stem in names(address))
+    checks.equal("server: kernels of runs that went are gone, too", sql(
+        "SELECT count(*) FROM lamina.kernel WHERE run NOT IN (SELECT id FROM "
+        "lamina.run)"), "0")
+    for wait in (0.02, 0.05, 0.1):
+        writer = subprocess.Popen(
+            [LAMINA, "runs", "import", traces[0].parent, "--store", address],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        writer.kill()
+        writer.wait()
+        checks.equal("server: each run has all of its kernels", sql(
+            "SELECT count(*) FROM lamina.run r WHERE (SELECT count(*) FROM "
+            f"lamina.kernel WHERE run = r.id) <> {len(KERNELS)}"), "0")
+    sql("UPDATE lamina.store SET schema = 999, made_by = '99.0'")
+    r = runs("list", store=address)
+    checks.true("server: a later schema is left alone", r.returncode == 3
+                and "made by lamina 99.0" in r.stderr)
+
+
+def strip(text):
+    """Tables of an answer without what differs between two stores."""
+    tables = json.loads(text)["tables"]
+    for rows in tables.values():
+        rows[:] = [row for row in rows if not str(row.get("name", "")).startswith(
+            ("env", "tag", "added")) and row.get("name") != "run"]
+    return tables
 
 
 with temporary() as traces_folder, temporary() as stores:
@@ -145,6 +248,29 @@ with temporary() as traces_folder, temporary() as stores:
     checks.equal("as it was before them", runs(
         "check", "r11", store=store).returncode, 0)
 
+    # What is accepted passes, for this pair alone.
+    def decide(run, verdict, against):
+        return runs("decide", run, verdict, "--against", against, "--reason",
+                    "new <checks>", store=store).returncode
+
+    compare = ("compare", "r11", "slow0", "--fail-above", "3%")
+    checks.equal("a slower run fails", runs(*compare, store=store).returncode, 1)
+    checks.equal("what is accepted passes",
+                 (decide("slow0", "accept", "r11"),
+                  runs(*compare, store=store).returncode), (0, 0))
+    checks.true("and says why", "accepted by" in runs(
+        *compare, store=store).stdout)
+    checks.equal("also in the series", runs("check", store=store).returncode, 0)
+    checks.equal("but not another pair", runs(
+        "compare", "r10", "slow1", "--fail-above", "3%",
+        store=store).returncode, 1)
+    checks.equal("what is rejected later fails again",
+                 (decide("slow0", "reject", "r11"),
+                  runs(*compare, store=store).returncode,
+                  runs("check", store=store).returncode), (0, 1, 1))
+    checks.equal("a run is not decided against itself",
+                 decide("r11", "accept", "r11"), 2)
+
     def judge(command, *more):
         words = [LAMINA, "runs", "judge", "--store", store, "--against",
                  "baseline:main", *more, "--", "sh", "-c", command]
@@ -160,15 +286,42 @@ with temporary() as traces_folder, temporary() as stores:
         judge(copy.format(fast), "--metric", "speed")],
         [1, 0, 3, 3, 125, 125, 2])
 
-    # Prune keeps baselines and the newest.
+    # Numbers of an older version are made anew where the trace is there.
+    before = tables("show", "slow1", store=store)
+    database = sqlite3.connect(store)
+    database.execute("UPDATE run SET analysis = 0 WHERE name IN ('slow1', 'r3', "
+                     "'r04', 'r05')")
+    database.execute("DELETE FROM kernel WHERE run IN (SELECT id FROM run WHERE "
+                     "analysis = 0)")
+    database.commit()
+    database.close()
+    traces[4].rename(traces[4].with_suffix(".gone"))
+    again = tables("recompute", store=store)["recomputed"]
+    checks.equal("what can be is made anew", sorted(
+        (row["name"], row["status"]) for row in again
+        if row["status"] != "current"),
+        [("r04", "no_trace"), ("r05", "recomputed"), ("slow1", "recomputed")])
+    checks.equal("and is as before", tables("show", "slow1", store=store), before)
+    traces[4].with_suffix(".gone").rename(traces[4])
+
+    # Prune keeps baselines, decisions and the newest.
     checks.equal("a dry run removes nothing", runs(
         "prune", "--keep", 3, "--dry-run", store=store).returncode, 0)
     count = len(names(store))
-    runs("prune", "--keep", 3, store=store)
+    runs("prune", "--keep", 4, store=store)
     left = names(store)
     checks.true(f"prune keeps the baseline: {count}, {left}",
-                len(left) == 3 and "r11" in left)
+                len(left) == 4 and {"r11", "slow0"} <= set(left))
     checks.equal("prune wants one rule", runs(
         "prune", store=store).returncode, 2)
+
+    with postgres(stores / "server") as (address, sql):
+        if address:
+            check_server(address, sql, traces, stores / "two.sqlite")
+    r = runs("list", store="postgresql://me:secret-word@host/db")
+    checks.true("an address with a password is refused", r.returncode == 2 and
+                "pgpass" in r.stderr and "secret-word" not in r.stderr)
+    r = runs("list", store=f"postgresql://me@/db?host={stores}/nowhere")
+    checks.true(f"no server: {r.stderr}", r.returncode == 3)
 
 checks.finish()
