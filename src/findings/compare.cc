@@ -30,6 +30,11 @@ Schema ChangesSchema() {
         Shown::kPercent},
        {"owned_a_us", ColumnType::kTime, "Time that it owned.", Shown::kHidden},
        {"owned_b_us", ColumnType::kTime, "Time that it owns.", Shown::kHidden},
+       {"unit_a_us", ColumnType::kTime,
+        "Gain in a step or pass of the first; empty: it has none.",
+        Shown::kHidden},
+       {"unit_b_us", ColumnType::kTime, "The same of the second.",
+        Shown::kHidden},
        {"id", ColumnType::kText, "Stable: rule@anchor."}}};
 }
 
@@ -66,21 +71,55 @@ bool Counts(const Finding* f) {
   return f != nullptr && !f->small && (f->gain_ns > 0 || f->open_ns == 0);
 }
 
-std::string_view ChangeOf(const Pair& pair, const Diagnosis& first,
-                          const Diagnosis& second) {
-  if (!Counts(pair.b))
-    return Looked(second, pair.a->rule) ? "fixed" : "lost_sight";
-  if (!Counts(pair.a)) return Looked(first, pair.b->rule) ? "new" : "unseen";
-  const double change = pair.b->share - pair.a->share;
-  if (std::abs(change) <= kLeastChange ||
-      std::abs(change) <= kLeastRatio * pair.a->share)
-    return "same";
-  return change < 0 ? "better" : "worse";
+// Two recordings, and how their times can be held against each other.
+struct Scale {
+  const Diagnosis& first;
+  const Diagnosis& second;
+  std::array<size_t, 2> units{};
+
+  bool by_unit() const { return units[0] > 1 && units[1] > 1; }
+  double PerUnit(int64_t ns, size_t side) const {
+    return by_unit()
+               ? static_cast<double>(ns) / static_cast<double>(units[side])
+               : static_cast<double>(ns);
+  }
+  // Change of the time of a finding, as a share of the first window, or of its
+  // unit. A longer recording has longer waits, and smaller shares.
+  double ChangeOf(const Pair& pair) const {
+    const auto time = [&](const Finding* f, const Diagnosis& d, size_t side) {
+      return f == nullptr ? 0.0 : f->share * PerUnit(d.window_ns, side);
+    };
+    const double whole = PerUnit(first.window_ns, 0);
+    return whole == 0
+               ? 0
+               : (time(pair.b, second, 1) - time(pair.a, first, 0)) / whole;
+  }
+};
+
+std::string_view ChangeOf(const Pair& pair, const Scale& scale) {
+  const double before = pair.a == nullptr ? 0 : pair.a->share;
+  const auto sign = [&](double change) {
+    const bool large = std::abs(change) > kLeastChange &&
+                       std::abs(change) > kLeastRatio * before;
+    return !large ? 0 : change < 0 ? -1 : 1;
+  };
+  int way = sign(scale.ChangeOf(pair));
+  if (!scale.by_unit() && pair.a != nullptr && pair.b != nullptr &&
+      way != sign(pair.b->share - before))
+    way = 0;
+  // A finding that is small by now is fixed only if its time is less.
+  if (!Counts(pair.b) && (pair.b == nullptr || pair.b->gain_ns == 0 || way < 0))
+    return Looked(scale.second, pair.a->rule) ? "fixed" : "lost_sight";
+  if (!Counts(pair.a) && (pair.a == nullptr || pair.a->gain_ns == 0 || way > 0))
+    return Looked(scale.first, pair.b->rule) ? "new" : "unseen";
+  return way < 0 ? "better" : way > 0 ? "worse" : "same";
 }
 
 }  // namespace
 
-ResultSet Compare(const Diagnosis& first, const Diagnosis& second) {
+ResultSet Compare(const Diagnosis& first, const Diagnosis& second,
+                  const std::array<size_t, 2>& units) {
+  const Scale scale = {first, second, units};
   std::map<std::string, Pair> pairs;
   for (const Finding& f : first.findings) pairs[f.id].a = &f;
   for (const Finding& f : second.findings) pairs[f.id].b = &f;
@@ -88,9 +127,8 @@ ResultSet Compare(const Diagnosis& first, const Diagnosis& second) {
   for (const auto& [id, pair] : pairs) {
     if (Counts(pair.a) || Counts(pair.b)) sorted.push_back(pair);
   }
-  const auto change = [](const Pair& p) {
-    return std::abs((p.a == nullptr ? 0 : p.a->share) -
-                    (p.b == nullptr ? 0 : p.b->share));
+  const auto change = [&](const Pair& p) {
+    return std::abs(scale.ChangeOf(p));
   };
   std::stable_sort(
       sorted.begin(), sorted.end(),
@@ -101,7 +139,7 @@ ResultSet Compare(const Diagnosis& first, const Diagnosis& second) {
   uint64_t fixed = 0;
   for (const Pair& pair : sorted) {
     const Finding& f = pair.b != nullptr ? *pair.b : *pair.a;
-    const std::string_view what = ChangeOf(pair, first, second);
+    const std::string_view what = ChangeOf(pair, scale);
     if (what == "fixed") {
       ++fixed;
       predicted += pair.a->gain_ns;
@@ -109,22 +147,39 @@ ResultSet Compare(const Diagnosis& first, const Diagnosis& second) {
     const auto time = [](const Finding* g, int64_t Finding::*member) {
       return g == nullptr ? Value() : Value(g->*member);
     };
+    const auto unit = [&](const Finding* g, size_t side) {
+      return g == nullptr || !scale.by_unit()
+                 ? Value()
+                 : Value(std::llround(scale.PerUnit(g->gain_ns, side)));
+    };
     const auto share = [](const Finding* g) {
       return g == nullptr ? Value() : Value(100 * g->share);
     };
     table.Add(what, f.rule->title, time(pair.a, &Finding::gain_ns),
               time(pair.b, &Finding::gain_ns), share(pair.a), share(pair.b),
               time(pair.a, &Finding::owned_ns),
-              time(pair.b, &Finding::owned_ns), f.id);
+              time(pair.b, &Finding::owned_ns), unit(pair.a, 0),
+              unit(pair.b, 1), f.id);
   }
-  out.notes.push_back(MakeNote(
-      Severity::kVerdict, "findings_changed",
-      fmt::format("The window goes from {} to {}. {} fixed: predicted {}, got "
-                  "{}.",
-                  HumanTime(first.window_ns), HumanTime(second.window_ns),
-                  Counted(fixed, "finding"), HumanTime(predicted),
-                  HumanTime(first.window_ns - second.window_ns)),
-      {{"finding_changes", "", "", {}}}));
+  const auto per_unit = [&](int64_t ns, size_t side) {
+    return HumanTime(std::llround(scale.PerUnit(ns, side)));
+  };
+  const double got =
+      scale.PerUnit(first.window_ns, 0) - scale.PerUnit(second.window_ns, 1);
+  std::string text =
+      fmt::format("The window goes from {} to {}", HumanTime(first.window_ns),
+                  HumanTime(second.window_ns));
+  if (scale.by_unit()) {
+    text += fmt::format(", a step or pass of it from {} to {}",
+                        per_unit(first.window_ns, 0),
+                        per_unit(second.window_ns, 1));
+  }
+  text +=
+      fmt::format(". {} fixed: predicted {}{}, got {}.",
+                  Counted(fixed, "finding"), per_unit(predicted, 0),
+                  scale.by_unit() ? " each" : "", HumanTime(std::llround(got)));
+  out.notes.push_back(MakeNote(Severity::kVerdict, "findings_changed", text,
+                               {{"finding_changes", "", "", {}}}));
   out.tables.push_back(std::move(table));
   return out;
 }

@@ -249,16 +249,24 @@ Result<Answer> RunFindings(const DiffParams& options, Asker& asker) {
   findings::Options run;
   run.all = true;
   findings::Diagnosis diagnoses[2];
+  std::array<size_t, 2> units{};
+  analysis::Settings settings;
+  settings.threads = asker.ThreadCount();
   for (const size_t i : {size_t{0}, size_t{1}}) {
     LAMINA_ASSIGN(auto session, asker.OpenTrace(options.traces[i],
                                                 OpenSide(options, i, asker)));
+    LAMINA_ASSIGN(const analysis::Context* const context,
+                  session->ContextFor(tree::LinkMode::kAuto, false, settings));
+    LAMINA_ASSIGN(const runs::Units found,
+                  runs::FindUnits(*context, true, true));
+    units[i] = found.units.size();
     LAMINA_ASSIGN(diagnoses[i],
                   findings::Diagnose(std::move(session), rules, run));
   }
   Document document;
   document.command = "diff";
   document.inputs = options.traces;
-  document.result = findings::Compare(diagnoses[0], diagnoses[1]);
+  document.result = findings::Compare(diagnoses[0], diagnoses[1], units);
   return Answer(std::move(document));
 }
 

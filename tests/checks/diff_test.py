@@ -316,6 +316,22 @@ def check_waits(checks, folder):
         changed = steps(folder / "type.json", 1, 150, **other)
         checks.true(f"and of whole windows: {words}",
                     said(changed, a=one).startswith(words))
+    # A wait that is longer is not better because the rest is longer, too; and
+    # one that is shorter in each step is, however many steps there are.
+    short = steps(folder / "short.json", 8, 100, wait=True)
+    for count, gemm, period, change in ((8, 200, 3200, "worse"),
+                                        (24, 100, 1500, "better"),
+                                        (24, 100, 2000, "same")):
+        other = steps(folder / "other.json", count, gemm, wait=True,
+                      period=period)
+        row = next(r for r in diff(short, other, "--findings")[
+            "finding_changes"] if r["id"].startswith("host."))
+        checks.equal(f"a wait of {count} steps of {period} us", row["change"],
+                     change)
+        checks.equal("by its time per step",
+                     row["unit_b_us"].ns > row["unit_a_us"].ns,
+                     change == "worse" or row["unit_b_us"].ns >
+                     row["unit_a_us"].ns and change == "same")
     wider = steps(folder / "wider.json", 8, 150, shape=768)
     kinds = {r["kind"] for r in diff(plain, wider)["diff_aligned"]}
     checks.equal("other shapes are said", kinds, {"other_shape"})
