@@ -113,8 +113,11 @@ Result<std::vector<Comparison>> CompareTraces(
         analysis::diff::Compare(*pair.a, *pair.b, *pair.rules, options));
     runs::Compared own;
     if (units) {
+      runs::Options how = *units;
+      how.letter = options.letter;
+      how.several = paths.size() > 2;
       LAMINA_ASSIGN(own,
-                    runs::CompareUnits({{pair.a}, {}}, {{pair.b}, {}}, *units));
+                    runs::CompareUnits({{pair.a}, {}}, {{pair.b}, {}}, how));
     }
     // The verdict of units says the types.
     if (!own.matched) {

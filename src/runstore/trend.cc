@@ -124,7 +124,7 @@ struct PointRow {
   std::string recorded_at;
   std::optional<std::string_view> commit;
   std::optional<int64_t> value_ns;
-  std::string_view flag;
+  std::string_view flag, source;
 };
 
 const RowColumns<PointRow>& PointColumns() {
@@ -144,7 +144,9 @@ const RowColumns<PointRow>& PointColumns() {
        {"flag", ColumnType::kText,
         "single: far from the runs around it, which is no change; left: it has "
         "no such value.",
-        &PointRow::flag}}};
+        &PointRow::flag},
+       {"source", ColumnType::kText, "Its trace, where it was added.",
+        &PointRow::source, Shown::kHidden}}};
   return columns;
 }
 
@@ -306,7 +308,8 @@ void AddPoints(const Series& series, const SeriesModel& model,
                     .recorded_at = DateText(series.runs[i]->TimeNs()),
                     .commit = TagOf(*series.runs[i], "commit"),
                     .value_ns = std::llround(series.values[i]),
-                    .flag = single ? "single" : ""});
+                    .flag = single ? "single" : "",
+                    .source = series.runs[i]->source});
   }
   for (const Run* run : series.left) {
     rows.push_back({.metric = series.metric,
@@ -316,7 +319,8 @@ void AddPoints(const Series& series, const SeriesModel& model,
                     .recorded_at = DateText(run->TimeNs()),
                     .commit = TagOf(*run, "commit"),
                     .value_ns = std::nullopt,
-                    .flag = "left"});
+                    .flag = "left",
+                    .source = run->source});
   }
 }
 

@@ -46,6 +46,45 @@ const wrongRows = (page, name, prefix) => page.evaluate(
   }, [name, prefix]);
 
 const tests = {
+  "many runs in one picture": async (check) => {
+    // Twelve runs of a store, the last four slower.
+    const store = join(folder, "runs.sqlite");
+    const recorded = [];
+    for (let run = 10; run < 22; ++run) {
+      const file = join(folder, `r${run}.json`);
+      writeFileSync(file, execFileSync("python3", [join(root,
+        "samples/training.py"), String(run), run < 18 ? "1" : "1.05"]));
+      recorded.push(file);
+    }
+    run("runs", "add", ...recorded, "--store", store, "--no-git");
+    let page = await open(made("trend.html", "runs", "trend", "--store", store));
+    check.equal("view", await page.evaluate(() =>
+      document.documentElement.dataset.ready), "runs");
+    check.equal("a point for each run", await page.locator(
+      "svg.chart circle").count(), 12);
+    check.equal("a line where it changed", await page.locator(
+      "svg.chart a > line").count(), 1);
+    const traces = await page.locator("li a[href^='file://']").evaluateAll(
+      (links) => links.map((link) => decodeURI(link.getAttribute("href"))));
+    check.equal("links to the traces before and after", traces,
+                [recorded[7], recorded[8]].map((file) => "file://" + file));
+    await picture(page, "runs-trend");
+    await page.locator("svg.chart circle").nth(3).click();
+    await ready(page, "tables");
+    check.equal("a point leads to its row", await page.locator(
+      "main tbody tr").count(), 1);
+    // Each of several traces against the first one.
+    page = await open(made("several.html", "diff", recorded[0], recorded[1],
+                           recorded[8], recorded[9]));
+    check.equal("view of several", await page.evaluate(() =>
+      document.documentElement.dataset.ready), "runs");
+    check.equal("a point for each trace", await page.locator(
+      "svg.chart circle").count(), 4);
+    check.true("with its sentence", (await page.locator("svg.chart title")
+      .allTextContents()).some((text) => text.startsWith("C (") &&
+                               text.includes("% more")));
+    await picture(page, "runs-several");
+  },
   "a trace with itself": async (check) => {
     const page = await open(made("same.html", "diff", rank(0), rank(0),
                                  "--format", "html"));

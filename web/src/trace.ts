@@ -13,13 +13,14 @@ import { modulesView } from "./views/modules";
 import { opsView } from "./views/ops";
 import { overviewView } from "./views/overview";
 import { rooflineView } from "./views/roofline";
+import { runsView } from "./views/runs";
 import { stepsView } from "./views/steps";
 import { tablesView } from "./views/tables";
 import { timelineView } from "./views/timeline";
 
 run({
   views: [overviewView, timelineView, stepsView, layersView, modulesView, opsView,
-          rooflineView, kernelsView, hostView, diffView, healthView, tablesView],
+          rooflineView, kernelsView, hostView, runsView, diffView, healthView, tablesView],
   elsewhere: [
     { title: "Ranks", reason: "One rank; lamina ranks DIR --format html " +
       "compares all ranks of a job." },

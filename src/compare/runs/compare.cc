@@ -648,10 +648,10 @@ class Comparer {
           GroupDigits(static_cast<int64_t>(phase.units[1])));
     } else if (*phase.change.low <= 0 && *phase.change.high >= 0) {
       text = fmt::format(
-          "{}: no difference that {} of A and {} of B can show ({:+.1f} %, "
+          "{}: no difference that {} of A and {} of {} can show ({:+.1f} %, "
           "between {:+.1f} and {:+.1f} %; {:.1f} % could be seen).",
           unit, Counted(phase.units[0], "unit"),
-          GroupDigits(static_cast<int64_t>(phase.units[1])),
+          GroupDigits(static_cast<int64_t>(phase.units[1])), options_.letter,
           PercentOf(phase.change.estimate), PercentOf(*phase.change.low),
           PercentOf(*phase.change.high), 100 * phase.detectable);
       text += HiddenText(phase);
@@ -662,13 +662,13 @@ class Comparer {
       if (low > high) std::swap(low, high);
       text = fmt::format(
           "{} takes {:.1f} % {} ({:.1f} to {:.1f} %): {} against {}; {} of A, "
-          "{} of B.",
+          "{} of {}.",
           unit, std::abs(PercentOf(phase.change.estimate)),
           more ? "more" : "less", low, high,
           HumanTime(std::llround(phase.mean_ns[1])),
           HumanTime(std::llround(phase.mean_ns[0])),
           Counted(phase.units[0], "unit"),
-          GroupDigits(static_cast<int64_t>(phase.units[1])));
+          GroupDigits(static_cast<int64_t>(phase.units[1])), options_.letter);
     }
     if (judged.verdict == Verdict::kFail)
       text += fmt::format(" FAIL above {} %.", Limit());
@@ -786,6 +786,7 @@ class Comparer {
 
   void Say(std::vector<Note>& notes) const {
     std::string text;
+    if (options_.several) text = fmt::format("{}: ", options_.letter);
     for (const CheckRow& check : checks_) {
       if (check.check == "dtype" && check.status == "differs")
         text += fmt::format("{} -> {}: ", EscapeTerminal(check.a),
@@ -804,8 +805,8 @@ class Comparer {
       text += "No unit of A has a partner of its load in B.";
     if (options_.fail_above && verdict_ == Verdict::kUnknown) {
       text +=
-          fmt::format(" Whether B is more than {} % slower is unknown ({}).",
-                      Limit(), verdicts_[0].reason);
+          fmt::format(" Whether {} is more than {} % slower is unknown ({}).",
+                      options_.letter, Limit(), verdicts_[0].reason);
     }
     notes.push_back(MakeNote(Severity::kVerdict, "diff_units_verdict", text,
                              {{"diff_verdict", "scope", "all", {}}}));
@@ -816,8 +817,8 @@ class Comparer {
     std::string out;
     for (const auto& [key, count] : reasons) {
       out += fmt::format("{}{} of {} ({})", out.empty() ? "" : ", ",
-                         Counted(count, "unit"), key.first == 0 ? "A" : "B",
-                         key.second);
+                         Counted(count, "unit"),
+                         key.first == 0 ? 'A' : options_.letter, key.second);
     }
     notes.push_back(MakeNote(Severity::kInfo, "diff_left_out",
                              "Left out: " + out + ".",

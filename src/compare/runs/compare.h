@@ -26,6 +26,9 @@ struct Options {
   // share of the time. Nothing: 0.5 % are assumed, and said to be.
   std::optional<double> run_noise;
   bool run_noise_measured = false;  // in a store: else it was given
+  // What sentences call the second side, and whether it stands beside others.
+  char letter = 'B';
+  bool several = false;
   // The gate: fails where B takes surely more than this share longer.
   std::optional<double> fail_above;
 };

@@ -397,3 +397,9 @@ export class Model {
     this.host = Object.assign(host, span(host));
   }
 }
+
+// Whether more than one trace is held against the first one.
+export function severalCompared(model: Model): boolean {
+  return model.manifest.tables.some((table) => table.name === "diff_verdict" &&
+    table.columns[0]!.name === "with");
+}

@@ -4,7 +4,7 @@
 // with the largest first. Blue is less, orange is more, with arrow and sign.
 // The rows are the engine's; what a threshold hides is summed up as the rest.
 
-import type { Table } from "../data/model";
+import { severalCompared, type Table } from "../data/model";
 import { shortName } from "../data/names";
 import type { App, View } from "../ui/app";
 import { causeList, drawCauses, type Cause } from "../ui/causes";
@@ -183,7 +183,9 @@ export const diffView: View = {
   id: "diff",
   title: "Diff",
   filtered: false,
-  missing: (model) => model.hasTable("diff_totals") ? null
+  missing: (model) => model.hasTable("diff_totals")
+    ? severalCompared(model) ? "Several traces; the view Runs holds each " +
+      "against A." : null
     : "One trace; lamina diff A B --format html compares two.",
   needs: () => ["diff_verdict", "diff_totals", "diff_causes", "diff_ops",
                 "diff_kernels", "diff_by", "diff_calls", "diff_moved"],
