@@ -37,16 +37,6 @@ int64_t Measured(const analysis::diff::Totals& totals,
   return totals.kernel_time_ns;
 }
 
-// How the first trace is opened, or another one: with the captures of both
-// sides and with its own.
-engine::OpenOptions OpenSide(const DiffParams& options, size_t side,
-                             Asker& asker) {
-  engine::OpenOptions how = asker.Open();
-  const auto& own = side == 0 ? options.captures_a : options.captures_b;
-  how.captures.insert(how.captures.end(), own.begin(), own.end());
-  return how;
-}
-
 // Of the report of each input, made here where it is a trace.
 Result<std::vector<Comparison>> CompareReports(
     const DiffParams& params, std::vector<std::optional<ResultSet>> reports,
@@ -156,6 +146,14 @@ bool IsNoScreenTable(const Table& table, bool units) {
 }
 
 }  // namespace
+
+engine::OpenOptions OpenSide(const DiffParams& options, size_t side,
+                             Asker& asker) {
+  engine::OpenOptions how = asker.Open();
+  const auto& own = side == 0 ? options.captures_a : options.captures_b;
+  how.captures.insert(how.captures.end(), own.begin(), own.end());
+  return how;
+}
 
 bool HoldsRanks(const std::string& folder) {
   std::error_code none_there;
@@ -393,7 +391,24 @@ void PutUnitsFirst(runs::Compared units, bool on_screen, ResultSet& result) {
 Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
   LAMINA_ASSIGN(const auto limit,
                 ParsePercent("⟨fail_above⟩", options.fail_above));
-  LAMINA_ASSIGN(const auto units, UnitOptions(options));
+  LAMINA_ASSIGN(auto units, UnitOptions(options));
+  const bool kept =
+      std::any_of(options.traces.begin(), options.traces.end(), &IsKeptRun);
+  if (kept) {
+    if (!units || options.findings || options.layout != "native") {
+      return Fail(UsageError("runs of a store are compared by units alone",
+                             "they hold no events"));
+    }
+    return CompareWithKept(options, *units, asker);
+  }
+  KnownPair known;
+  if (!options.store.empty()) {
+    LAMINA_ASSIGN(known, KnownPairOf(options, asker));
+    if (units && !units->run_noise && known.run_noise) {
+      units->run_noise = known.run_noise;
+      units->run_noise_measured = true;
+    }
+  }
   if (std::count(options.traces.begin(), options.traces.end(), "-") > 1) {
     return Fail(UsageError("standard input (-) can be read only once",
                            "give at most one trace as -, the others by name"));
@@ -483,6 +498,8 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
   }
   Answer answer(std::move(document));
   answer.failed = failed;
+  if (known.decision && SayDecision(*known.decision, answer.document.result))
+    answer.failed = false;
   AddPage(std::move(members), pair, options.traces.size(), asker, answer);
   return answer;
 }
@@ -522,6 +539,11 @@ Body DescribeDiff(Description& args, Asker& asker) {
            "Captures of the replayed graphs of the first trace alone");
   args.Add("--capture-b", options->captures_b,
            "Captures of the replayed graphs of the others alone");
+  args.Add("--store", options->store,
+           "A store of runs: what recordings differ by is measured there, and "
+           "what was decided about this pair holds; A and B may be run:NAME or "
+           "baseline:NAME")
+      .ValueName("STORE");
   args.Add("--layout", options->layout,
            "Tables of another tool: diff_stats of TraceLens' TraceDiff")
       .OneOf({"native", "tracelens"})

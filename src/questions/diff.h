@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "compare/diff/diff.h"
+#include "compare/runs/compare.h"
 #include "questions/answer.h"
 #include "questions/asker.h"
+#include "runstore/store.h"
 
 namespace lamina::questions {
 
@@ -22,6 +24,7 @@ struct DiffParams {
   std::string unknown = "pass";
   std::vector<std::string> captures_a, captures_b;  // beside those of both
   std::string layout = "native";
+  std::string store;  // of runs; empty: none is asked
   analysis::diff::Options diff;
   bool findings = false;
 };
@@ -32,6 +35,27 @@ bool HoldsRanks(const std::string& folder);
 Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
     const std::string& folder, const engine::OpenOptions& open, Asker& asker,
     std::vector<std::string>& inputs);
+
+// What a store of runs knows of two recordings.
+struct KnownPair {
+  // What recordings of the program of the first differ by: one standard
+  // deviation of a logarithm.
+  std::optional<double> run_noise;
+  std::optional<runstore::Decision> decision;
+};
+Result<KnownPair> KnownPairOf(const DiffParams& options, Asker& asker);
+// Says what was decided about a pair; true: a gate passes for it.
+bool SayDecision(const runstore::Decision& decision, ResultSet& result);
+
+// Whether an input is a run of a store: "run:NAME" or "baseline:NAME".
+bool IsKeptRun(const std::string& input);
+// Two inputs of which one at least is a run of a store.
+Result<Answer> CompareWithKept(const DiffParams& options, runs::Options units,
+                               Asker& asker);
+// How a trace is opened, the first one or another: with the captures of both
+// sides and with its own.
+engine::OpenOptions OpenSide(const DiffParams& options, size_t side,
+                             Asker& asker);
 
 // A share of 1 of "3%" or "3"; nothing for an empty text. `name`: of the
 // parameter, for messages.

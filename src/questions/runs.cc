@@ -4,6 +4,7 @@
 // it. A run is read and computed before the store is changed, so that others
 // wait for no more than one short transaction.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -30,6 +31,20 @@
 #include "table/row_columns.h"
 
 namespace lamina::questions {
+
+bool SayDecision(const runstore::Decision& decision, ResultSet& result) {
+  result.notes.push_back(MakeNote(
+      Severity::kInfo, "decision",
+      fmt::format("{} against {} was {} by {} on {}: {}",
+                  EscapeTerminal(decision.run_name),
+                  EscapeTerminal(decision.against_name),
+                  decision.accepted ? "accepted" : "rejected",
+                  EscapeTerminal(decision.by),
+                  runstore::DateText(decision.decided_ns).substr(0, 10),
+                  EscapeTerminal(decision.reason))));
+  return decision.accepted;
+}
+
 namespace {
 
 using runstore::Run;
@@ -683,20 +698,6 @@ Result<Answer> AskTrend(const TrendParams& options, Asker& asker) {
   return Answer(std::move(document));
 }
 
-// What was decided about a pair, as a note; whether a gate passes for it.
-bool SayDecision(const runstore::Decision& decision, ResultSet& result) {
-  result.notes.push_back(MakeNote(
-      Severity::kInfo, "decision",
-      fmt::format("{} against {} was {} by {} on {}: {}",
-                  EscapeTerminal(decision.run_name),
-                  EscapeTerminal(decision.against_name),
-                  decision.accepted ? "accepted" : "rejected",
-                  EscapeTerminal(decision.by),
-                  runstore::DateText(decision.decided_ns).substr(0, 10),
-                  EscapeTerminal(decision.reason))));
-  return decision.accepted;
-}
-
 Status UseDecision(Store& store, const Run& run, const Run& against,
                    Answer& answer) {
   LAMINA_ASSIGN(const auto decision, store.DecisionOn(run.id, against.id));
@@ -789,6 +790,103 @@ Result<Answer> AskCompare(const CompareParams& options, Asker& asker) {
   LAMINA_TRY(UseDecision(store, b, a, answer));
   return answer;
 }
+
+}  // namespace
+
+bool IsKeptRun(const std::string& input) {
+  return input.starts_with("run:") || input.starts_with("baseline:");
+}
+
+namespace {
+
+// The run with the content of these files; nothing: it was not added.
+Result<std::optional<Run>> RunOfContent(Store& store,
+                                        const std::string& content) {
+  LAMINA_ASSIGN(std::vector<Run> runs, store.Runs({}));
+  for (size_t i = runs.size(); i-- > 0;) {
+    if (runs[i].content == content) return std::move(runs[i]);
+  }
+  return std::nullopt;
+}
+
+// Of one pair of runs of the store what is known of it.
+Result<KnownPair> KnownOf(Store& store,
+                          const std::array<std::optional<Run>, 2>& runs) {
+  KnownPair out;
+  for (const auto& run : runs) {
+    if (!run || out.run_noise) continue;
+    LAMINA_ASSIGN(out.run_noise, runstore::MeasuredNoise(store, *run));
+  }
+  if (runs[0] && runs[1]) {
+    LAMINA_ASSIGN(out.decision, store.DecisionOn(runs[1]->id, runs[0]->id));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<KnownPair> KnownPairOf(const DiffParams& options, Asker& asker) {
+  LAMINA_ASSIGN(Store store, OpenStore(options.store, Store::Mode::kExisting));
+  std::array<std::optional<Run>, 2> runs;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (options.traces[i] == "-") continue;
+    LAMINA_ASSIGN(auto files, engine::FindTraces({options.traces[i]}));
+    const auto captures = OpenSide(options, i, asker).captures;
+    files.insert(files.end(), captures.begin(), captures.end());
+    LAMINA_ASSIGN(const auto content, runstore::ContentOf(files));
+    LAMINA_ASSIGN(runs[i], RunOfContent(store, content));
+  }
+  return KnownOf(store, runs);
+}
+
+Result<Answer> CompareWithKept(const DiffParams& options, runs::Options units,
+                               Asker& asker) {
+  if (options.traces.size() != 2) {
+    return Fail(UsageError("runs of a store are compared two by two",
+                           "⟨lamina⟩ diff baseline:main TRACE"));
+  }
+  LAMINA_ASSIGN(Store store, OpenStore(options.store, Store::Mode::kExisting));
+  std::array<runs::KeptSide, 2> sides;
+  std::array<std::optional<Run>, 2> runs;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const std::string& input = options.traces[i];
+    constexpr std::string_view kRun = "run:";
+    if (IsKeptRun(input)) {
+      LAMINA_ASSIGN(runs[i], store.Find(input.starts_with(kRun)
+                                            ? input.substr(kRun.size())
+                                            : input));
+      LAMINA_ASSIGN(sides[i], store.SideOf(*runs[i]));
+      continue;
+    }
+    std::vector<std::string> files;
+    LAMINA_ASSIGN(
+        runstore::Record record,
+        Analyse(input, OpenSide(options, i, asker).captures, asker, files));
+    LAMINA_ASSIGN(runs[i], RunOfContent(store, record.content));
+    sides[i] = runstore::SideOf(std::move(record));
+  }
+  LAMINA_ASSIGN(const KnownPair known, KnownOf(store, runs));
+  if (!units.run_noise) {
+    units.run_noise = known.run_noise;
+    units.run_noise_measured = known.run_noise.has_value();
+  }
+  runs::Compared compared = runs::CompareKept(sides[0], sides[1], units);
+  Document document;
+  document.command = "diff";
+  document.inputs = options.traces;
+  document.result = std::move(compared.result);
+  FitScreen({"diff_units", "diff_left_out", "diff_pairs", "diff_comparable"},
+            asker, document.result);
+  Answer answer(std::move(document));
+  answer.failed = compared.verdict == runs::Verdict::kFail ||
+                  (compared.verdict == runs::Verdict::kUnknown &&
+                   options.unknown == "fail");
+  if (known.decision && SayDecision(*known.decision, answer.document.result))
+    answer.failed = false;
+  return answer;
+}
+
+namespace {
 
 // --- judge ---
 

@@ -401,6 +401,18 @@ Result<Record> RecordOf(const std::vector<const Context*>& ranks) {
   return out;
 }
 
+runs::KeptSide SideOf(Record record) {
+  runs::KeptSide out;
+  out.units = std::move(record.units);
+  out.units.basis = std::move(record.basis);
+  out.model = std::move(record.model);
+  out.device = std::move(record.device);
+  out.type = std::move(record.type);
+  if (record.ranks > 1) out.ranks = fmt::format("{} ranks", record.ranks);
+  out.parts = std::move(record.account.parts);
+  return out;
+}
+
 std::string KeyOf(const Record& record) {
   std::string text;
   const auto add = [&](std::string_view word) {

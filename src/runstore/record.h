@@ -69,6 +69,9 @@ Tags CommitTags(const std::string& path);
 // has no device work, or no whole unit; data files that cannot be used.
 Result<Record> RecordOf(const std::vector<const runs::Context*>& ranks);
 
+// A record for a comparison.
+runs::KeptSide SideOf(Record record);
+
 // The key of a record with its tags.
 std::string KeyOf(const Record& record);
 

@@ -286,6 +286,31 @@ with temporary() as traces_folder, temporary() as stores:
         judge(copy.format(fast), "--metric", "speed")],
         [1, 0, 3, 3, 125, 125, 2])
 
+    # lamina diff with the store: noise as measured, decisions, kept runs.
+    def diff(*words, store=store):
+        r = subprocess.run([LAMINA, "diff", *map(str, words), "--store", store,
+                            "--format", "json"], capture_output=True, text=True,
+                           timeout=300)
+        verdict = json.loads(r.stdout)["tables"]["diff_verdict"][1]
+        return r.returncode, verdict["run_noise_from"], verdict["change_percent"]
+
+    gate = ("--fail-above", "3%")
+    status, noise_from, change = diff(traces[11], slow[0], *gate)
+    checks.equal("diff of what was accepted, then rejected, fails",
+                 (status, noise_from), (1, "measured"))
+    checks.equal("and passes when it is accepted", (
+        decide("slow0", "accept", "r11"), diff(traces[11], slow[0], *gate)[0],
+        diff(traces[10], slow[0], *gate)[0]), (0, 0, 1))
+    for a, b in (("baseline:main", slow[0]), (traces[11], "run:slow0"),
+                 ("run:r11", "run:slow0")):
+        kept = diff(a, b, *gate)
+        checks.true(f"diff {a} {b} says what traces say: {kept}",
+                    kept[:2] == (0, "measured")
+                    and abs(kept[2] - change) < 0.01)
+    checks.equal("an unknown run", subprocess.run(
+        [LAMINA, "diff", "run:nobody", slow[0], "--store", store],
+        capture_output=True, timeout=60).returncode, 2)
+
     # Numbers of an older version are made anew where the trace is there.
     before = tables("show", "slow1", store=store)
     database = sqlite3.connect(store)
