@@ -639,7 +639,8 @@ def diff(a: Input, b: Input, *, findings: bool = False, capture: Inputs = (),
          unit: Literal["auto", "step", "pass", "window"] = "auto",
          measure: Literal["unit", "kernel_time", "busy", "total"] = "unit",
          run_noise: Optional[Text] = None, capture_a: Inputs = (),
-         capture_b: Inputs = (),
+         capture_b: Inputs = (), against: Inputs = (),
+         store: Optional[Text] = None,
          layout: Literal["native", "tracelens"] = "native",
          python_stacks: bool = False, threads: int = 0,
          rules: Optional[Path] = None,
@@ -665,14 +666,20 @@ def diff(a: Input, b: Input, *, findings: bool = False, capture: Inputs = (),
         deviation (default: 0.5% is assumed)
     capture_a: Captures of the replayed graphs of the first trace alone
     capture_b: Captures of the replayed graphs of the others alone
+    against: Traces of B where all others are of A: recordings of both
+        programs, whose own noise is measured, or ranks of two jobs, which
+        meet by number
+    store: A store of runs: what recordings differ by is measured there,
+        and what was decided about this pair holds; A and B may be run:NAME
+        or baseline:NAME
     layout: Tables of another tool: diff_stats of TraceLens' TraceDiff
     python_stacks: Match all Python frames, not only modules
     """
     return ask("diff", threads=threads, rules=rules, progress=progress, a=a,
                b=b, findings=findings, capture=capture, only=only, top=top,
                unit=unit, measure=measure, run_noise=run_noise,
-               capture_a=capture_a, capture_b=capture_b, layout=layout,
-               python_stacks=python_stacks)
+               capture_a=capture_a, capture_b=capture_b, against=against,
+               store=store, layout=layout, python_stacks=python_stacks)
 
 
 def ranks(paths: Inputs, *, only: Texts = (), top: Optional[int] = None,

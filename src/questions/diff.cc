@@ -183,6 +183,82 @@ Result<std::map<int64_t, std::shared_ptr<engine::Session>>> OpenRanks(
 
 namespace {
 
+// What has no page of events: jobs, and several recordings a side.
+Result<Answer> CompareSides(const DiffParams& options,
+                            const runs::Options& units,
+                            const std::array<runs::Side, 2>& sides,
+                            Document document, Asker& asker) {
+  LAMINA_ASSIGN(runs::Compared compared,
+                runs::CompareUnits(sides[0], sides[1], units));
+  if (!compared.matched) {
+    return Fail(InputError(options.traces[0],
+                           "and the other side have no steps in common",
+                           "compare traces one by one: ⟨lamina⟩ diff A B"));
+  }
+  document.result = std::move(compared.result);
+  if (asker.for_screen() && asker.only.empty()) {
+    if (asker.top == 0) asker.top = kTerminalRows;
+    std::erase_if(document.result.tables, [](const Table& table) {
+      return IsNoScreenTable(table, true);
+    });
+  }
+  Answer answer(std::move(document));
+  answer.failed = compared.verdict == runs::Verdict::kFail ||
+                  (compared.verdict == runs::Verdict::kUnknown &&
+                   options.unknown == "fail");
+  return answer;
+}
+
+// Several traces a side: the ranks of a job where each side has every rank
+// once, else recordings of one program, whose noise is measured.
+Result<Answer> CompareLists(const DiffParams& options,
+                            const runs::Options& units, Asker& asker) {
+  Document document;
+  document.command = "diff";
+  analysis::Settings settings;
+  settings.threads = asker.ThreadCount();
+  std::array<runs::Side, 2> sides;
+  std::array<std::map<int64_t, const analysis::Context*>, 2> ranks;
+  std::vector<std::shared_ptr<engine::Session>> open;
+  bool by_rank = true;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    LAMINA_ASSIGN(
+        const auto files,
+        engine::FindTraces(i == 0 ? options.traces : options.against));
+    for (const std::string& file : files) {
+      LAMINA_ASSIGN(auto session,
+                    asker.OpenTrace(file, OpenSide(options, i, asker)));
+      LAMINA_ASSIGN(
+          const analysis::Context* const context,
+          session->ContextFor(tree::LinkMode::kAuto, false, settings));
+      sides[i].ranks.push_back(context);
+      const auto rank = engine::RankOf(session->trace(), file);
+      by_rank &= rank && ranks[i].emplace(*rank, context).second;
+      document.inputs.push_back(file);
+      open.push_back(std::move(session));
+    }
+  }
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (!by_rank) {
+      sides[i].recordings = true;
+      continue;
+    }
+    sides[i].ranks.clear();
+    for (const auto& [rank, context] : ranks[i]) {
+      if (ranks[1 - i].contains(rank)) {
+        sides[i].ranks.push_back(context);
+      } else {
+        sides[i].left_out.push_back(rank);
+      }
+    }
+  }
+  if (sides[0].ranks.empty()) {
+    return Fail(InputError(options.against[0],
+                           "and the others have no rank that the first have"));
+  }
+  return CompareSides(options, units, sides, std::move(document), asker);
+}
+
 // Two folders with the ranks of a job: a step takes as long as on its slowest
 // rank, of those that both have.
 Result<Answer> CompareJobs(const DiffParams& options,
@@ -218,25 +294,7 @@ Result<Answer> CompareJobs(const DiffParams& options,
     return Fail(InputError(options.traces[1],
                            "has no rank that " + options.traces[0] + " has"));
   }
-  LAMINA_ASSIGN(runs::Compared compared,
-                runs::CompareUnits(sides[0], sides[1], units));
-  if (!compared.matched) {
-    return Fail(InputError(options.traces[0],
-                           "and the other folder have no steps in common",
-                           "compare ranks one by one: ⟨lamina⟩ diff A B"));
-  }
-  document.result = std::move(compared.result);
-  if (asker.for_screen() && asker.only.empty()) {
-    if (asker.top == 0) asker.top = kTerminalRows;
-    std::erase_if(document.result.tables, [](const Table& table) {
-      return IsNoScreenTable(table, true);
-    });
-  }
-  Answer answer(std::move(document));
-  answer.failed = compared.verdict == runs::Verdict::kFail ||
-                  (compared.verdict == runs::Verdict::kUnknown &&
-                   options.unknown == "fail");
-  return answer;
+  return CompareSides(options, units, sides, std::move(document), asker);
 }
 
 // What the rules of findings say of two traces.
@@ -401,12 +459,23 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
     }
     return CompareWithKept(options, *units, asker);
   }
+  if (!options.against.empty()) {
+    if (!units || options.findings || options.layout != "native") {
+      return Fail(UsageError("⟨against⟩ compares units",
+                             "leave out what is of two traces"));
+    }
+    return CompareLists(options, *units, asker);
+  }
+  if (options.traces.size() < 2) {
+    return Fail(UsageError("one trace is compared with nothing",
+                           "⟨lamina⟩ diff A B, or ⟨against⟩ B ..."));
+  }
   KnownPair known;
   if (!options.store.empty()) {
     LAMINA_ASSIGN(known, KnownPairOf(options, asker));
     if (units && !units->run_noise && known.run_noise) {
       units->run_noise = known.run_noise;
-      units->run_noise_measured = true;
+      units->noise_from = runs::Options::NoiseFrom::kStore;
     }
   }
   if (std::count(options.traces.begin(), options.traces.end(), "-") > 1) {
@@ -510,7 +579,12 @@ Body DescribeDiff(Description& args, Asker& asker) {
            "The trace before and after, and others to compare with the "
            "first; or what ⟨lamina⟩ report --format json wrote")
       .Required()
-      .Count(2, 26);
+      .Count(1, 26);
+  args.Add(
+      "--against", options->against,
+      "Traces of B where all others are of A: recordings of both programs, "
+      "whose own noise is measured, or ranks of two jobs, which meet by "
+      "number");
   args.Flag("--findings", options->findings,
             "What the rules of ⟨diagnose()⟩ say of both: fixed, new, "
             "better, worse, or not to be seen any more");

@@ -24,6 +24,8 @@ struct DiffParams {
   std::string unknown = "pass";
   std::vector<std::string> captures_a, captures_b;  // beside those of both
   std::string layout = "native";
+  // Further recordings of B, where A has several, too; or its ranks.
+  std::vector<std::string> against;
   std::string store;  // of runs; empty: none is asked
   analysis::diff::Options diff;
   bool findings = false;

@@ -219,6 +219,7 @@ const std::vector<Row>& Rows() {
         Also("--run-noise"),
         AlsoPath("--capture-a"),
         AlsoPath("--capture-b"),
+        AlsoPath("--against"),
         Also("--store"),
         Also("--layout"),
         Also("--python-stacks")}},

@@ -774,7 +774,7 @@ Result<Answer> AskCompare(const CompareParams& options, Asker& asker) {
   LAMINA_ASSIGN(const Run b, store.Find(options.runs[1]));
   if (!how.run_noise) {
     LAMINA_ASSIGN(how.run_noise, runstore::MeasuredNoise(store, a));
-    how.run_noise_measured = how.run_noise.has_value();
+    how.noise_from = runs::Options::NoiseFrom::kStore;
   }
   LAMINA_ASSIGN(const runs::KeptSide side_a, store.SideOf(a));
   LAMINA_ASSIGN(const runs::KeptSide side_b, store.SideOf(b));
@@ -868,7 +868,7 @@ Result<Answer> CompareWithKept(const DiffParams& options, runs::Options units,
   LAMINA_ASSIGN(const KnownPair known, KnownOf(store, runs));
   if (!units.run_noise) {
     units.run_noise = known.run_noise;
-    units.run_noise_measured = known.run_noise.has_value();
+    units.noise_from = runs::Options::NoiseFrom::kStore;
   }
   runs::Compared compared = runs::CompareKept(sides[0], sides[1], units);
   Document document;

@@ -783,7 +783,7 @@ Result<Checked> Judge(Store& store, const Run& against,
   if (metric == "kernel") options.measure = runs::Measure::kKernelTime;
   if (metric == "busy") options.measure = runs::Measure::kBusy;
   LAMINA_ASSIGN(const auto noise, MeasuredNoise(store, against));
-  options.run_noise_measured = noise.has_value();
+  if (noise) options.noise_from = runs::Options::NoiseFrom::kStore;
   // An interval holds the noise of one recording on either side; here several
   // share that of theirs.
   const auto count = static_cast<double>(recordings.size());

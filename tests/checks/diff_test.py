@@ -5,6 +5,7 @@ exactly the known edits of edited copies."""
 import json
 import os
 import pathlib
+import sys
 
 from common import SAMPLES, Checks, Exact, lamina, report, temporary
 from trace_edits import Editor, load, save
@@ -337,10 +338,40 @@ def check_waits(checks, folder):
     checks.equal("other shapes are said", kinds, {"other_shape"})
 
 
+def check_several(checks, folder):
+    """Recordings of two programs: their own noise decides."""
+    sys.path.insert(0, str(SAMPLES))
+    from training import trace
+    paths = {}
+    for run, slower in ((1, 1), (2, 1), (3, 1), (4, 1.05), (5, 1.05), (6, 1.05),
+                        (7, 1), (8, 1)):
+        paths[run] = folder / f"run{run}.json"
+        paths[run].write_text(trace(run, slower))
+
+    def verdict(a, b, *args, status=0):
+        return diff(*[paths[i] for i in a], "--against", *[paths[i] for i in b],
+                    *args, status=status)["diff_verdict"]
+
+    rows = verdict((1, 2, 3), (4, 5, 6), "--fail-above", "1%", status=1)
+    checks.equal("slower recordings fail", (rows[1]["verdict"],
+                                            rows[1]["run_noise_from"],
+                                            rows[1]["units_a"]),
+                 ("fail", "recordings", 24))
+    rows = verdict((1, 2, 3), (7, 8), "--fail-above", "3%")
+    checks.equal("equal ones pass", rows[1]["verdict"], "pass")
+    ranks = SAMPLES / "ranks"
+    of_folders = diff(ranks, ranks)["diff_verdict"]
+    of_files = diff(*sorted(ranks.glob("rank?.json.gz")), "--against",
+                    *sorted(ranks.glob("rank?.json.gz")))["diff_verdict"]
+    checks.equal("ranks meet by number", of_files, of_folders)
+    lamina("diff", paths[1], status=2)
+
+
 def main():
     checks = Checks()
     with temporary() as name:
         check_waits(checks, pathlib.Path(name))
+        check_several(checks, pathlib.Path(name))
     for name in ("serve", "train_step", "moe"):
         check_self(checks, SAMPLES / f"{name}.json.gz")
     check_self(checks, SAMPLES / "graphs" / "replay.json.gz")

@@ -90,7 +90,8 @@ const RowColumns<VerdictRow>& VerdictColumns() {
         "What recordings of one program differ by, one standard deviation.",
         &VerdictRow::run_noise, Shown::kHidden},
        {"run_noise_from", ColumnType::kText,
-        "given, measured in the store of runs, or assumed.",
+        "given, measured in the store of runs, recordings (measured between "
+        "those that are compared), or assumed.",
         &VerdictRow::run_noise_from, Shown::kHidden}}};
   return columns;
 }
@@ -431,6 +432,7 @@ class Comparer {
   }
 
   static std::string RanksOf(const Side& side) {
+    if (side.recordings) return {};
     const size_t all = side.ranks.size() + side.left_out.size();
     return all == 1 ? std::string() : Counted(all, "rank");
   }
@@ -517,9 +519,11 @@ class Comparer {
     if (options_.fail_above) row.threshold = *options_.fail_above * 100;
     row.measure = MeasureName();
     row.run_noise = 100 * RunNoise(options_);
-    row.run_noise_from = !options_.run_noise           ? "assumed"
-                         : options_.run_noise_measured ? "measured"
-                                                       : "given";
+    static constexpr std::string_view kFrom[] = {"given", "measured",
+                                                 "recordings"};
+    row.run_noise_from = !options_.run_noise
+                             ? "assumed"
+                             : kFrom[static_cast<size_t>(options_.noise_from)];
     return row;
   }
 
@@ -977,10 +981,15 @@ Result<Compared> CompareUnits(const Side& a, const Side& b,
                     FindUnits(*rank, options.steps, options.passes));
       ranks.push_back(std::move(units));
     }
-    sides[side] = SlowestRanks(std::move(ranks));
+    sides[side] = given[side]->recordings ? OneAfterTheOther(std::move(ranks))
+                                          : SlowestRanks(std::move(ranks));
   }
   if (sides[0].units.empty() || sides[1].units.empty()) return Compared();
-  return Comparer(given, sides, options).Run();
+  if (!a.recordings && !b.recordings)
+    return Comparer(given, sides, options).Run();
+  Options how = options;
+  MeasureNoise(sides, how);
+  return Comparer(given, sides, how).Run();
 }
 
 }  // namespace lamina::runs

@@ -25,7 +25,12 @@ struct Options {
   // What recordings of one program differ by: one standard deviation as a
   // share of the time. Nothing: 0.5 % are assumed, and said to be.
   std::optional<double> run_noise;
-  bool run_noise_measured = false;  // in a store: else it was given
+  // Where from: given, measured in a store of runs, or between the recordings
+  // that are compared, of which there is more than one a side.
+  enum class NoiseFrom : uint8_t { kGiven, kStore, kRecordings };
+  NoiseFrom noise_from = NoiseFrom::kGiven;
+  // By which that of one recording a side is multiplied, for several.
+  double noise_factor = 1;
   // What sentences call the second side, and whether it stands beside others.
   char letter = 'B';
   bool several = false;
@@ -47,9 +52,11 @@ struct Compared {
 
 std::vector<Schema> Schemas();
 
-// One side: a trace, or those of the ranks that both sides have, in one order.
+// One side: a trace, or those of the ranks that both sides have, in one order,
+// or recordings of one program.
 struct Side {
   std::vector<const Context*> ranks;
+  bool recordings = false;  // and not ranks of a job
   // Numbers of ranks that the other side lacks: they are left out, and said.
   std::vector<int64_t> left_out;
 };

@@ -188,7 +188,7 @@ void AddInterval(const PerSide<std::vector<double>>& of_unit, double a_ns,
   if (!usable(of_unit[0]) || !usable(of_unit[1])) return;
   const Shift shift =
       Widen(UnpairedShift(of_unit[0], of_unit[1], options.level), 1,
-            RunNoise(options), options.level);
+            NoiseOfSides(options), options.level);
   if (!shift.low) return;
   row.low_ns = std::llround(a_ns * std::expm1(*shift.low));
   row.high_ns = std::llround(a_ns * std::expm1(*shift.high));

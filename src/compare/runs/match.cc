@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <map>
 #include <set>
+#include <span>
 
 namespace lamina::runs {
 namespace {
@@ -27,7 +28,7 @@ using UnitList = std::vector<const Unit*>;
 
 // --- what is left out ---
 
-void LeaveOutEdges(const std::vector<Unit>& units, size_t side,
+void LeaveOutEdges(std::span<const Unit> units, size_t side,
                    std::vector<LeftOut>& out) {
   std::map<Phase, std::vector<double>> events;
   for (const Unit& unit : units)
@@ -77,18 +78,26 @@ UnitList Kept(const Units& of_side, size_t side, std::vector<LeftOut>& out) {
     return kept;
   }
   std::vector<LeftOut> own;
-  LeaveOutEdges(units, side, own);
   std::vector<bool> left(units.size());
   const auto mark = [&] {
     for (const LeftOut& one : own) left[one.unit->number] = true;
   };
-  mark();
-  std::map<Phase, UnitList> phases;
-  for (const Unit& unit : units) {
-    if (!left[unit.number]) phases[unit.phase].push_back(&unit);
+  // Each recording has edges and a warm-up.
+  for (size_t from = 0; from < units.size();) {
+    size_t to = from;
+    while (to < units.size() && units[to].recording == units[from].recording)
+      ++to;
+    const std::span recording(units.data() + from, to - from);
+    LeaveOutEdges(recording, side, own);
+    mark();
+    std::map<Phase, UnitList> phases;
+    for (const Unit& unit : recording) {
+      if (!left[unit.number]) phases[unit.phase].push_back(&unit);
+    }
+    for (const auto& [phase, of_phase] : phases)
+      LeaveOutWarmup(of_phase, side, own);
+    from = to;
   }
-  for (const auto& [phase, of_phase] : phases)
-    LeaveOutWarmup(of_phase, side, own);
   mark();
   UnitList kept;
   for (const Unit& unit : units) {
@@ -225,6 +234,22 @@ std::vector<double> LogsOf(std::vector<double> values) {
   return values;
 }
 
+// Times of units against the median of their recording.
+std::vector<double> WithinRecordings(const UnitList& units,
+                                     const std::vector<double>& times) {
+  std::map<size_t, std::vector<double>> of_recording;
+  for (size_t i = 0; i < units.size(); ++i)
+    of_recording[units[i]->recording].push_back(times[i]);
+  if (of_recording.size() < 2) return times;
+  std::map<size_t, double> medians;
+  for (auto& [recording, own] : of_recording)
+    medians[recording] = Median(std::move(own));
+  std::vector<double> out = times;
+  for (size_t i = 0; i < units.size(); ++i)
+    out[i] /= medians[units[i]->recording];
+  return out;
+}
+
 // How two measures of the units of a class differ.
 struct Changed {
   Shift change, gate;
@@ -235,13 +260,16 @@ struct Changed {
 Changed ChangeOf(const MatchedClass& one, Measure measure,
                  const Options& options, double gate_level) {
   Changed out;
-  const double noise = RunNoise(options);
+  const double noise = NoiseOfSides(options);
   const PerSide<std::vector<double>> times = {TimesOf(one.matched[0], measure),
                                               TimesOf(one.matched[1], measure)};
   for (const size_t side : {size_t{0}, size_t{1}})
     out.spread[side] = RobustDeviation(LogsOf(times[side]));
   if (!one.paired) {
-    out.serial = std::max(SerialFactor(times[0]), SerialFactor(times[1]));
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      out.serial = std::max(out.serial, SerialFactor(WithinRecordings(
+                                            one.matched[side], times[side])));
+    }
     const auto shift = [&](double level) {
       return Widen(UnpairedShift(times[0], times[1], level), out.serial, noise,
                    level);
@@ -413,6 +441,56 @@ bool AreEqual(const PerSide<Units>& sides) {
 
 double RunNoise(const Options& options) {
   return options.run_noise.value_or(kAssumedRunNoise);
+}
+
+double NoiseOfSides(const Options& options) {
+  return RunNoise(options) * options.noise_factor;
+}
+
+void MeasureNoise(const PerSide<Units>& sides, Options& options) {
+  double squares = 0, share = 0;
+  size_t freedom = 0;
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    // Of each recording the mean of the logarithms of its classes' medians,
+    // over the classes that all have.
+    std::vector<LeftOut> left;
+    std::map<std::pair<Phase, std::string>,
+             std::map<size_t, std::vector<double>>>
+        classes;
+    std::set<size_t> recordings;
+    for (const Unit* unit : Kept(sides[side], side, left)) {
+      recordings.insert(unit->recording);
+      classes[{unit->phase, unit->load_name}][unit->recording].push_back(
+          std::log(std::max<double>(
+              1, static_cast<double>(unit->Time(options.measure)))));
+    }
+    if (recordings.empty()) return;
+    share += 1 / static_cast<double>(recordings.size());
+    std::map<size_t, double> sums;
+    for (auto& [key, of_recording] : classes) {
+      if (of_recording.size() < recordings.size()) continue;
+      for (auto& [recording, times] : of_recording)
+        sums[recording] += Median(std::move(times));
+    }
+    if (sums.size() < 2) continue;
+    const auto common = static_cast<double>(
+        std::count_if(classes.begin(), classes.end(), [&](const auto& one) {
+          return one.second.size() == recordings.size();
+        }));
+    double mean = 0;
+    for (const auto& [recording, sum] : sums)
+      mean += sum / static_cast<double>(sums.size());
+    for (const auto& [recording, sum] : sums)
+      squares += std::pow((sum - mean) / common, 2);
+    freedom += sums.size() - 1;
+  }
+  options.noise_factor = std::sqrt(share / 2);
+  if (options.run_noise || freedom == 0) return;
+  options.run_noise = std::sqrt(squares / static_cast<double>(freedom));
+  options.noise_from = Options::NoiseFrom::kRecordings;
+  // What few recordings say of the noise is itself doubtful.
+  const double p = 0.5 + options.level / 2;
+  options.noise_factor *= StudentQuantile(p, freedom) / NormalQuantile(p);
 }
 
 double WeightOf(const MatchedPhase& phase, const MatchedClass& one) {

@@ -79,7 +79,14 @@ Matching MatchUnits(const PerSide<Units>& sides, const Options& options);
 // point into `units`.
 Matching ClassesOf(const Units& units, Measure measure);
 
-// What is 1 % noise between recordings, or given.
+// One standard deviation of a logarithm between recordings of one program:
+// given, measured, or assumed.
 double RunNoise(const Options& options);
+// The same of what is compared: less where a side has several recordings.
+double NoiseOfSides(const Options& options);
+
+// Measures the noise where a side has several recordings, and says how much of
+// it the comparison has.
+void MeasureNoise(const PerSide<Units>& sides, Options& options);
 
 }  // namespace lamina::runs

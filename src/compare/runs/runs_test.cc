@@ -114,6 +114,16 @@ TEST(Statistics, IntervalsHoldWhatTheyPromise) {
   EXPECT_GE(seen, kPairs / 2);
 }
 
+TEST(Statistics, StudentQuantiles) {
+  for (const auto& [freedom, value] : {std::pair<size_t, double>{1, 12.7062},
+                                       {2, 4.3027},
+                                       {3, 3.1824},
+                                       {4, 2.7764},
+                                       {10, 2.2281},
+                                       {100, 1.9840}})
+    EXPECT_NEAR(StudentQuantile(0.975, freedom), value, 0.02 * value);
+}
+
 TEST(Statistics, NormalQuantiles) {
   EXPECT_NEAR(NormalQuantile(0.975), 1.959963984540054, 1e-9);
   EXPECT_NEAR(NormalQuantile(0.8), 0.8416212335729143, 1e-9);
@@ -238,6 +248,35 @@ TEST(Gate, NoiseRarelyFailsAndThreePercentAreSeen) {
   EXPECT_LE(alarms, kPairs / 100);
   EXPECT_GE(seen, kPairs * 95 / 100);
   EXPECT_GE(slow, kPairs / 2);
+}
+
+// Of several recordings a side nothing is assumed: 3 against 3 that are 0.5 %
+// apart rarely fail at 1 %, and 4 % more are seen.
+TEST(Gate, SeveralRecordingsMeasureTheirNoise) {
+  std::mt19937 random(20261128);
+  const auto joined = [&](double slower) {
+    std::vector<Units> recordings;
+    for (int i = 0; i < 3; ++i)
+      recordings.push_back(Recorded(random, 12, slower, slower).units);
+    return OneAfterTheOther(std::move(recordings));
+  };
+  constexpr int kPairs = 400;
+  int alarms = 0, seen = 0;
+  double noise = 0;
+  for (int i = 0; i < kPairs; ++i) {
+    const auto low = [&](double slower) {
+      const PerSide<Units> sides{joined(1), joined(slower)};
+      Options options;
+      MeasureNoise(sides, options);
+      noise += *options.run_noise / (2 * kPairs);
+      return *MatchUnits(sides, options).phases.front().change.low;
+    };
+    alarms += std::expm1(low(1)) > 0.01;
+    seen += low(1.04) > 0;
+  }
+  EXPECT_LE(alarms, kPairs / 100);
+  EXPECT_GE(seen, kPairs * 95 / 100);
+  EXPECT_NEAR(noise, 0.0055, 0.001);
 }
 
 TEST(Gate, DeviceWorkThatIdleTimeHidesFails) {

@@ -198,4 +198,16 @@ double NormalQuantile(double p) {
   return (low + high) / 2;
 }
 
+double StudentQuantile(double p, size_t freedom) {
+  constexpr double kPi = 3.14159265358979323846;
+  const double twice = 2 * p - 1;
+  if (freedom == 1) return std::tan(kPi * (p - 0.5));
+  if (freedom == 2) return twice * std::sqrt(2 / (1 - twice * twice));
+  const auto n = static_cast<double>(freedom);
+  const double z = NormalQuantile(p), z2 = z * z;
+  return z + z * (z2 + 1) / (4 * n) +
+         z * ((5 * z2 + 16) * z2 + 3) / (96 * n * n) +
+         z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n);
+}
+
 }  // namespace lamina::runs

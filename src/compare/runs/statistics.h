@@ -58,5 +58,8 @@ double Median(std::vector<double> values);
 double RobustDeviation(const std::vector<double>& values);
 // The value below which a share `p` of normal values lies; 0 < p < 1.
 double NormalQuantile(double p);
+// The same of Student's distribution with `freedom` degrees, at least 1: exact
+// for 1 and 2, else by the expansion of Cornish and Fisher, to 2 % at 0.975.
+double StudentQuantile(double p, size_t freedom);
 
 }  // namespace lamina::runs

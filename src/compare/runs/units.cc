@@ -283,6 +283,20 @@ Units SlowestRanks(std::vector<Units> ranks) {
   return out;
 }
 
+Units OneAfterTheOther(std::vector<Units> recordings) {
+  Units out;
+  for (size_t r = 0; r < recordings.size(); ++r) {
+    if (out.basis.empty()) out.basis = recordings[r].basis;
+    out.unclaimed += recordings[r].unclaimed;
+    for (Unit& unit : recordings[r].units) {
+      unit.recording = r;
+      unit.number = out.units.size();
+      out.units.push_back(std::move(unit));
+    }
+  }
+  return out;
+}
+
 std::string_view PhaseName(Phase phase) {
   static constexpr std::string_view kNames[] = {"train",  "eval",  "prefill",
                                                 "decode", "mixed", "pass"};

@@ -30,6 +30,7 @@ enum class Measure : uint8_t { kUnit, kKernelTime, kBusy };
 struct Unit {
   const Context* context = nullptr;  // of its work; null: a store kept it
   size_t number = 0;                 // of the side, in order of time, from 0
+  size_t recording = 0;              // of the side, where it has several
   Phase phase = Phase::kPass;
   // What the engine says that a pass had to do.
   analysis::layers::EngineRange load;
@@ -69,6 +70,9 @@ struct Units {
 // The steps of a job of several ranks: those that all ranks have, each by the
 // rank that takes longest. `ranks`: of one job, not empty.
 Units SlowestRanks(std::vector<Units> ranks);
+
+// Recordings of one program, one after the other.
+Units OneAfterTheOther(std::vector<Units> recordings);
 
 // From the steps of the trace, else from the passes that its layers form; none
 // where there is neither. Device work belongs to the unit whose host range
