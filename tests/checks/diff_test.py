@@ -228,9 +228,11 @@ def check_units(checks, what, path, copy_path):
 
 
 def steps(path, count, gemm_us, wait=False, dtype="c10::BFloat16",
-          reduce_us=0, hidden=False, shape=512, period=2000):
-    """A training of `count` steps: 10 products, perhaps a wait for the device
-    and a collective that no call launches, beside the products or behind."""
+          reduce_us=0, hidden=False, shape=512, inner=512, period=2000,
+          bmm_us=0, device_name=None):
+    """A training of `count` steps: 10 products, perhaps a wait for the device,
+    a collective that no call launches, beside the products or behind, and two
+    products of another op."""
     events, now, correlation = [], 1000.0, 0
     host = {"ph": "X", "pid": 1, "tid": 1}
     device = {"ph": "X", "pid": 0}
@@ -238,21 +240,24 @@ def steps(path, count, gemm_us, wait=False, dtype="c10::BFloat16",
         events.append({**host, "cat": "user_annotation", "ts": now,
                        "dur": period, "name": f"ProfilerStep#{step}"})
         at = now + 50
-        for i in range(10):
+        for i in range(12 if bmm_us else 10):
             correlation += 1
             start = now + 10 + 5 * i
-            events.append({**host, "cat": "cpu_op", "name": "aten::mm",
+            us = gemm_us if i < 10 else bmm_us
+            events.append({**host, "cat": "cpu_op",
+                           "name": "aten::mm" if i < 10 else "aten::bmm",
                            "ts": start, "dur": 4, "args": {
-                               "Input Dims": [[shape, 512], [512, 512]],
+                               "Input Dims": [[shape, inner], [inner, inner]]
+                               if i < 10 else [[8, 64, 512], [8, 512, 64]],
                                "Input type": [dtype, dtype]}})
             events.append({**host, "cat": "cuda_runtime", "ts": start + 1,
                            "dur": 2, "name": "cudaLaunchKernel",
                            "args": {"correlation": correlation}})
             events.append({**device, "cat": "kernel", "tid": 7, "ts": at,
-                           "dur": gemm_us, "name": "sm90_gemm", "args": {
+                           "dur": us, "name": "sm90_gemm", "args": {
                                "device": 0, "stream": 7,
                                "correlation": correlation}})
-            at += gemm_us
+            at += us
         if reduce_us:
             events.append({**device, "cat": "kernel", "tid": 9,
                            "ts": now + 60 if hidden else at, "dur": reduce_us,
@@ -265,7 +270,9 @@ def steps(path, count, gemm_us, wait=False, dtype="c10::BFloat16",
                            "dur": 30, "name": "cudaStreamSynchronize",
                            "args": {"correlation": 10**6 + step}})
         now += period
-    path.write_text(json.dumps({"traceEvents": events}))
+    more = {"deviceProperties": [{"id": 0, "name": device_name}]
+            } if device_name else {}
+    path.write_text(json.dumps({**more, "traceEvents": events}))
     return path
 
 
@@ -333,6 +340,32 @@ def check_waits(checks, folder):
                      row["unit_b_us"].ns > row["unit_a_us"].ns,
                      change == "worse" or row["unit_b_us"].ns >
                      row["unit_a_us"].ns and change == "same")
+    # One op that is 28 times slower does not hide in ten that are faster.
+    faster = steps(folder / "faster.json", 8, 90, bmm_us=140)
+    text = said(faster, a=steps(folder / "mixed.json", 8, 120, bmm_us=5))
+    checks.true(f"what others hide is said: {text[:400]}",
+                "aten::bmm [[8,64,512],[8,512,64]] takes 28 times as long, +270 "
+                "us" in " ".join(text.split()))
+    # 8192 x 4096 x 4096 take 278 us at the peak of an H100.
+    big = {"shape": 8192, "inner": 4096, "period": 5000,
+           "device_name": "NVIDIA H100 80GB HBM3"}
+    usual = steps(folder / "usual.json", 8, 300, **big)
+    beyond = steps(folder / "beyond.json", 8, 128, **big)
+    words = "aten::mm of B takes 46 % of the least time that NVIDIA H100"
+    checks.true("B is faster than its device can be", words in " ".join(
+        said(beyond, a=usual).split()))
+    checks.true("which is not said of what both do", words not in " ".join(
+        said(steps(folder / "again.json", 8, 130, **big), a=beyond).split()))
+    # Whole windows: what replays and unlinked work are, waits that came.
+    window = ("--unit", "window")
+    text = " ".join(said(waits, *window).split())
+    checks.true(f"waits of whole windows: {text[:300]}",
+                "waits in B alone for: StreamSynchronize (8 calls, 240 us)"
+                in text)
+    text = " ".join(said(behind, *window, a=plain).split())
+    checks.true(f"work without a launch has a name: {text[:300]}",
+                "without a launch (most in ncclDevKernel_AllReduce" in text
+                and "no computation hides: 2.40 ms in B against 0 ns" in text)
     wider = steps(folder / "wider.json", 8, 150, shape=768)
     kinds = {r["kind"] for r in diff(plain, wider)["diff_aligned"]}
     checks.equal("other shapes are said", kinds, {"other_shape"})

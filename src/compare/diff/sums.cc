@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/decimal.h"
+#include "trace/categories.h"
 
 namespace lamina::analysis::diff {
 
@@ -188,6 +189,26 @@ std::string Words(std::string_view change, char letter) {
 
 }  // namespace
 
+// What a graph replays, and what has no launch, is known by its kernels.
+static void NameKernels(const PairRows& rows, const Names& names,
+                        std::vector<Cause>& causes) {
+  for (Cause& cause : causes) {
+    const bool unlinked = cause.name == kUnlinkedCause;
+    if (!unlinked && !trace::IsGraphLaunch(cause.name)) continue;
+    int64_t most = 0;
+    for (const KernelRow& row : rows.kernels) {
+      const std::string_view op = names.Text(row.op);
+      if (unlinked ? !op.empty() : op != cause.name) continue;
+      const int64_t delta =
+          cause.delta_ns() < 0 ? -row.delta_ns() : row.delta_ns();
+      if (delta <= most) continue;
+      most = delta;
+      cause.kernel =
+          names.Text(row.kernel[1].valid() ? row.kernel[1] : row.kernel[0]);
+    }
+  }
+}
+
 std::string SignedTime(int64_t ns) {
   return (ns >= 0 ? "+" : "-") + HumanTime(std::abs(ns));
 }
@@ -244,6 +265,7 @@ std::vector<Cause> FindCauses(const PairRows& rows, const Names& names,
   std::erase_if(ops, [](const Cause& cause) {
     return cause.delta_ns() == 0 && cause.count[0] == cause.count[1];
   });
+  NameKernels(rows, names, ops);
   return ops;
 }
 
@@ -280,8 +302,11 @@ std::string Verdict(const std::vector<Cause>& causes,
   const auto said = [&](const Cause& cause) {
     if (cause.name == "(idle)") return std::string("idle time");
     if (cause.name == "(overlap)") return std::string("overlap of device work");
+    const std::string kernel =
+        cause.kernel.empty() ? "" : fmt::format(" (most in {})", cause.kernel);
     if (cause.name == kUnlinkedCause)
-      return std::string("device work without a launch");
+      return "device work without a launch" + kernel;
+    if (!kernel.empty()) return "replayed graphs" + kernel;
     if (cause.name == "(other ops)") return std::string("other ops");
     return cause.name + Words(cause.change, letter);
   };

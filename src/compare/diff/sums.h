@@ -61,6 +61,8 @@ struct Cause {
   PerSide<int64_t> count{};
   PerSide<int64_t> time_ns{};
   std::vector<uint32_t> ops;  // ids of the rows that it sums up
+  // Of replays and of work without a launch: the kernel that changed most.
+  std::string kernel;
 
   int64_t delta_ns() const { return time_ns[1] - time_ns[0]; }
 };

@@ -11,7 +11,11 @@
 #include <optional>
 #include <string_view>
 
+#include "analysis/common/gaps.h"
+#include "base/counted.h"
+#include "base/decimal.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "compare/diff/sums.h"
 #include "table/row_columns.h"
 
@@ -557,6 +561,7 @@ class Writer {
                         100 * share, Letter(s)));
       }
     }
+    AddWaits(add);
     const int64_t steps_a = d_.sides[0].steps;
     const int64_t steps_b = d_.sides[1].steps;
     if (steps_a != steps_b) {
@@ -569,6 +574,44 @@ class Writer {
           fmt::format("Only {} has modules, so they do not take part in the "
                       "matching.",
                       Letter(d_.sides[0].modules ? 0 : 1)));
+    }
+  }
+
+  // Calls in which the host waits that one side alone has, and communication
+  // that nothing hides.
+  template <class Add>
+  void AddWaits(const Add& add) const {
+    PerSide<std::string> only;
+    for (const Calls& c : d_.calls) {
+      for (const size_t s : {size_t{0}, size_t{1}}) {
+        if (c.count[1 - s] > 0 || c.count[s] == 0 || !IsBlockingCall(c.call) ||
+            Contains(c.call, "EventQuery"))
+          continue;
+        only[s] +=
+            fmt::format("{}{} ({}, {})", only[s].empty() ? "" : ", ", c.call,
+                        Counted(c.count[s], "call"), HumanTime(c.host_ns[s]));
+      }
+    }
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      if (only[s].empty()) continue;
+      add(Severity::kInfo, "diff_syncs",
+          fmt::format("The host waits in {} alone for: {}.", Letter(s),
+                      only[s]));
+    }
+    for (const auto& [sums, row_of] : d_.dimensions) {
+      for (const Sum& sum : sums) {
+        const double share =
+            static_cast<double>(std::abs(sum.delta_ns())) /
+            std::max<double>(1,
+                             static_cast<double>(d_.sides[0].totals.total_ns));
+        constexpr double kLeastShare = 0.01;
+        if (sum.key != "exposed_comm_time" || share < kLeastShare) continue;
+        add(Severity::kInfo, "diff_exposed",
+            fmt::format("Communication that no computation hides: {} in {} "
+                        "against {} in A.",
+                        HumanTime(sum.time_ns[1]), d_.letter,
+                        HumanTime(sum.time_ns[0])));
+      }
     }
   }
 

@@ -876,6 +876,51 @@ class Comparer {
     return std::string(kind);
   }
 
+  // Kernels that became much slower while others of their family became faster:
+  // the sum of the family does not show them.
+  void SayHidden(const Table& parts, const Table& aligned,
+                 std::vector<Note>& notes) const {
+    constexpr double kLeastShare = 0.01, kLeastRatio = 1.5;
+    std::map<std::pair<std::string, std::string>, int64_t> families;
+    for (size_t r = 0; r < parts.rows(); ++r) {
+      families[{std::string(parts.At(r, "phase").text()),
+                std::string(parts.At(r, "family").text())}] +=
+          parts.At(r, "delta_us").integer();
+    }
+    for (size_t r = 0; r < aligned.rows(); ++r) {
+      const int64_t before = aligned.At(r, "a_us").integer();
+      const int64_t delta = aligned.At(r, "delta_us").integer();
+      const std::string phase(aligned.At(r, "phase").text());
+      const auto own =
+          std::find_if(matching_.phases.begin(), matching_.phases.end(),
+                       [&](const MatchedPhase& one) {
+                         return PhaseName(one.phase) == phase;
+                       });
+      const double ratio = static_cast<double>(before + delta) /
+                           std::max<double>(1, static_cast<double>(before));
+      if (aligned.At(r, "kind").text() != "changed" || before == 0 ||
+          own == matching_.phases.end() || ratio < kLeastRatio ||
+          static_cast<double>(delta) < kLeastShare * own->mean_ns[0] ||
+          2 * families[{phase, std::string(aligned.At(r, "family").text())}] >
+              delta)
+        continue;
+      const Value op = aligned.At(r, "op_b"),
+                  shapes = aligned.At(r, "shapes_b");
+      notes.push_back(MakeNote(
+          Severity::kWarning, "diff_hidden",
+          fmt::format(
+              "{}{} takes {:.3g} times as long, +{} per unit, which "
+              "others of its family hide.",
+              EscapeTerminal(std::string(
+                  op.null() ? aligned.At(r, "kernel_b").text() : op.text())),
+              shapes.null() ? ""
+                            : " " + EscapeTerminal(std::string(shapes.text())),
+              ratio, HumanTime(delta)),
+          {{"diff_aligned", "", "", {}}}));
+      return;  // rows are sorted: the largest
+    }
+  }
+
   // The largest sure parts and what was fused, one line each.
   void SayDifferences(const std::vector<Table>& tables,
                       std::vector<Note>& notes) const {
@@ -914,6 +959,7 @@ class Comparer {
     }
     if (tables.size() < 3) return;
     const Table& aligned = tables[2];
+    SayHidden(parts, aligned, notes);
     std::map<std::string, size_t> kinds;
     for (size_t r = 0; r < aligned.rows(); ++r) {
       const std::string kind = KindInWords(aligned, r);

@@ -17,7 +17,10 @@
 #include <re2/re2.h>
 #include <set>
 
+#include "analysis/common/cost_view.h"
+#include "base/escape.h"
 #include "cost/arguments.h"
+#include "cost/device.h"
 #include "cost/dtype.h"
 #include "rules/pattern_table.h"
 #include "table/row_columns.h"
@@ -428,7 +431,7 @@ struct AlignedRow {
   std::string family;
   std::string op_a, op_b, kernel_a, kernel_b;
   size_t kernels_a = 0, kernels_b = 0;
-  std::string type_a, type_b;
+  std::string type_a, type_b, shapes_a, shapes_b;
   size_t calls = 1;  // equal groups of the unit
   int64_t a_ns = 0, b_ns = 0, delta_ns = 0;
 };
@@ -469,6 +472,12 @@ const RowColumns<AlignedRow>& AlignedColumns() {
         [](const AlignedRow& row) { return Text(row.type_a); }, Shown::kHidden},
        {"dtype_b", ColumnType::kText, "Element type, where it is known.",
         [](const AlignedRow& row) { return Text(row.type_b); }, Shown::kHidden},
+       {"shapes_a", ColumnType::kText, "Shapes of the inputs of the first op.",
+        [](const AlignedRow& row) { return Text(row.shapes_a); },
+        Shown::kHidden},
+       {"shapes_b", ColumnType::kText, "Shapes of the inputs of the first op.",
+        [](const AlignedRow& row) { return Text(row.shapes_b); },
+        Shown::kHidden},
        {"calls_per_unit", ColumnType::kInt, "Groups like this in the unit.",
         &AlignedRow::calls},
        {"a_us", ColumnType::kTime, "Sum over the groups in the unit of A.",
@@ -656,15 +665,18 @@ class Aligner {
     auto groups = Align(a_, b_);
     if (!groups) return false;
     Absorb(*groups);
-    std::map<std::array<std::string, 8>, size_t> place;
+    std::map<std::array<std::string, 10>, size_t> place;
     std::vector<AlignedRow> own;
     for (const Group& group : *groups) {
       AlignedRow row = RowOf(group);
       if (row.kind.empty()) continue;
       row.phase = phase;
-      const std::array<std::string, 8> key = {
-          row.kind,     row.op_a,   row.op_b,   row.kernel_a,
-          row.kernel_b, row.type_a, row.type_b, std::to_string(row.kernels_a)};
+      const std::array<std::string, 10> key = {
+          row.kind,     row.op_a,
+          row.op_b,     row.kernel_a,
+          row.kernel_b, row.type_a,
+          row.type_b,   row.shapes_a,
+          row.shapes_b, std::to_string(row.kernels_a)};
       const auto [it, is_new] = place.try_emplace(key, own.size());
       if (is_new) {
         own.push_back(std::move(row));
@@ -782,8 +794,14 @@ class Aligner {
     }
     const Kernel& first = group.a.empty() ? b_[group.b[0]] : a_[group.a[0]];
     row.family = catalog_.family(first.family).name;
-    if (!group.a.empty()) row.type_a = a_[group.a[0]].type;
-    if (!group.b.empty()) row.type_b = b_[group.b[0]].type;
+    if (!group.a.empty()) {
+      row.type_a = a_[group.a[0]].type;
+      row.shapes_a = a_[group.a[0]].dims;
+    }
+    if (!group.b.empty()) {
+      row.type_b = b_[group.b[0]].type;
+      row.shapes_b = b_[group.b[0]].dims;
+    }
     row.kernels_a = group.a.size();
     row.kernels_b = group.b.size();
     row.delta_ns = row.b_ns - row.a_ns;
@@ -971,6 +989,74 @@ Table KeptParts(const PerSide<const std::vector<Part>*>& parts,
   return PartColumns().Make(rows);
 }
 
+namespace {
+
+// Products and their like that take less time than their device can do them in:
+// where B has such and A has not, B does not do the work that its ops name, or
+// its times are wrong. Memory-bound work may come from a cache.
+struct Beyond {
+  std::string op, device;
+  double share = 1;  // of the least time
+};
+
+std::map<std::array<std::string, 3>, Beyond> BeyondRoofline(
+    const std::set<const Context*>& contexts) {
+  constexpr double kSurely = 0.95;
+  std::map<std::array<std::string, 3>, Beyond> out;
+  for (const Context* context : contexts) {
+    const auto efficiency = context->Get<analysis::Efficiency>();
+    if (!efficiency || !(*efficiency)->device) continue;
+    const analysis::CostView& costs = *(*efficiency)->costs;
+    for (const auto& group : costs.groups()) {
+      if (!group.cost || group.assumed_spec || group.calls.empty()) continue;
+      const auto roofline =
+          cost::RooflineOf(*group.cost, *(*efficiency)->device, group.spec);
+      if (!roofline || !roofline->compute_bound) continue;
+      std::vector<double> times;
+      for (const uint32_t call : group.calls) {
+        double ns = 0;
+        for (const SliceId s : costs.Work(costs.calls()[call]))
+          ns += static_cast<double>(context->trace.Duration(s));
+        if (ns > 0) times.push_back(ns);
+      }
+      if (times.empty()) continue;
+      const double share = Median(std::move(times)) / (roofline->seconds * 1e9);
+      if (share >= kSurely) continue;
+      const auto text = [&](StringId id) {
+        return std::string(id.valid() ? context->trace.Text(id) : "");
+      };
+      Beyond& one =
+          out[{text(group.name), text(group.dims), text(group.types)}];
+      if (share < one.share)
+        one = {text(group.name), (*efficiency)->device->title, share};
+    }
+  }
+  return out;
+}
+
+void SayBeyondRoofline(const Matching& matching, std::vector<Note>& notes) {
+  if (matching.same_recording) return;
+  const auto contexts = ContextsOf(matching);
+  const auto before = BeyondRoofline(contexts[0]);
+  const auto after = BeyondRoofline(contexts[1]);
+  const Beyond* least = nullptr;
+  for (const auto& [key, one] : after) {
+    if (!before.contains(key) && (least == nullptr || one.share < least->share))
+      least = &one;
+  }
+  if (least == nullptr) return;
+  notes.push_back(MakeNote(
+      Severity::kWarning, "diff_beyond_roofline",
+      fmt::format(
+          "{} of B takes {:.0f} % of the least time that {} needs for it: "
+          "it is other work than its op and shapes say, or the times are "
+          "wrong.",
+          EscapeTerminal(least->op), 100 * least->share, least->device),
+      {{"diff_aligned", "op_b", least->op, {}}}));
+}
+
+}  // namespace
+
 Result<std::vector<Table>> DifferenceTables(const Context& any,
                                             const Matching& matching,
                                             const Options& options,
@@ -981,6 +1067,7 @@ Result<std::vector<Table>> DifferenceTables(const Context& any,
   tables.push_back(Modules(matching, options));
   tables.push_back(Aligned(matching, notes));
   tables.push_back(WaitsTable(matching, notes));
+  SayBeyondRoofline(matching, notes);
   return tables;
 }
 
