@@ -208,7 +208,7 @@ TEST(Questions, RefuseWhatCannotBe) {
   EXPECT_EQ(Refused("layers", with("stagee", "decode")),
             "layers: there is no parameter 'stagee'; did you mean 'stage'?");
   EXPECT_THAT(Refused("event", with("qqqq", true)),
-              HasSubstr("it takes trace, uid, only, top"));
+              HasSubstr("it takes trace, uid, capture, only, top"));
   EXPECT_EQ(Refused("layers", with("stage", "decoda")),
             "layers: stage: 'decoda' is none of its values; did you mean "
             "'decode'?");
