@@ -152,6 +152,8 @@ std::string Subject(std::string_view name, size_t most) {
   if (name.starts_with("ProfilerStep")) return "the step";
   if (name == "aten::_local_scalar_dense" || name == "aten::item")
     return ".item()";
+  // "thread 4037 (python3)" is told by its number.
+  if (name.starts_with("thread ")) name = name.substr(0, name.find(" ("));
   // Words between marks, as in "[param|clear_cache]".
   if (name.size() > 2 && name.front() == '[' && name.back() == ']')
     name = name.substr(1, name.size() - 2);
