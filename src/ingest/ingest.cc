@@ -104,7 +104,8 @@ Result<trace::Trace> ReadTrace(const std::string& path,
   if (options.Stopped()) return Fail(CancelledError());
   LAMINA_ASSIGN(trace::Trace trace, std::move(read));
   NoteOthers(input.others(), trace.diagnostics);
-  if (!best->has_torch_options) trace.info.format_lacks = best->lacks;
+  if (!best->has_torch_options && trace.info.format_lacks.empty())
+    trace.info.format_lacks = best->lacks;
   return trace;
 }
 

@@ -28,7 +28,7 @@ struct Document {
   bool csv;  // a table with a line of headings
 };
 
-constexpr std::array<Document, 13> kDocuments = {{
+constexpr std::array<Document, 12> kDocuments = {{
     {{"\"schema\"", "\"nodes\"", "rf_id"},
      '{',
      "an execution trace (ops and their inputs)",
@@ -94,13 +94,6 @@ constexpr std::array<Document, 13> kDocuments = {{
      "\"time (ns)\"",
      1,
      false},
-    {{"Accelerator Core", "Duration(us)", "Stream ID"},
-     0,
-     "kernel_details.csv of Ascend's profiler",
-     "it is not read yet",
-     "Duration(us)",
-     1e3,
-     true},
     {{"Dispatch_ID", "Kernel_Name", "TCC_"},
      0,
      "a table of counters per kernel (pmc_perf.csv of rocprof-compute)",

@@ -153,7 +153,7 @@ Kind KindOfCategory(std::string_view category) {
     std::string_view category;
     Kind kind;
   };
-  static constexpr std::array<Row, 21> kRows = {{
+  static constexpr std::array<Row, 22> kRows = {{
       {"cpu_op", Kind::kOp},
       {"operator", Kind::kOp},
       {"runtime", Kind::kRuntime},
@@ -162,6 +162,7 @@ Kind KindOfCategory(std::string_view category) {
       {"kernel", Kind::kKernel},
       {"concurrent_kernel", Kind::kKernel},
       {"mtia_ccp_events", Kind::kKernel},  // and copies
+      {"npu_kernel", Kind::kKernel},       // of Ascend's tables
       {"gpu_memcpy", Kind::kMemcpy},
       {"gcu_memcpy", Kind::kMemcpy},
       {"memcpy", Kind::kMemcpy},

@@ -141,7 +141,8 @@ void Writer::Add(const Dispatch& dispatch) {
     args.config = names_.InternConfig(config);
   }
   const std::string_view category =
-      dispatch.kind == Kind::kMemcpy   ? "gpu_memcpy"
+      !dispatch.category.empty()       ? dispatch.category
+      : dispatch.kind == Kind::kMemcpy ? "gpu_memcpy"
       : dispatch.kind == Kind::kMemset ? "gpu_memset"
                                        : "kernel";
   segment_->AddSlice(

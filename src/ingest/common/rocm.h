@@ -54,6 +54,7 @@ struct Dispatch {
   StringId pid;
   StringId name;
   trace::Kind kind = trace::Kind::kKernel;
+  std::string_view category;  // empty: as the kind says
   int64_t device = trace::kNoInt;
   int64_t queue = trace::kNoInt;
   int64_t stream = trace::kNoInt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of kernels, calls, markers and copies as slices.
+// The rows of kernels, calls, markers and copies as slices; also those of the
+// tables of kernels that Ascend's profilers write.
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
@@ -50,17 +51,33 @@ class Last {
 
 // Where the columns of a sheet are; -1: it has none of that name.
 struct Columns {
-  int start, end, name, agent, source, target, queue, stream, correlation, pid,
-      tid, domain, shared, registers, dispatch;
-  std::array<int, 3> workgroup, grid;
+  int start = -1, end = -1, duration = -1, name = -1, type = -1, core = -1;
+  int agent = -1, source = -1, target = -1, queue = -1, stream = -1;
+  int correlation = -1, pid = -1, tid = -1, domain = -1, shared = -1;
+  int registers = -1, dispatch = -1;
+  std::array<int, 3> workgroup{-1, -1, -1}, grid{-1, -1, -1};
 };
 
 Columns ColumnsOf(const Sheet& sheet) {
   const auto find = [&](auto... names) { return sheet.Find({names...}); };
+  if (sheet.kind() == TableKind::kAscend) {
+    Columns columns;
+    columns.start = find("Start Time(us)", "Task Start Time(us)");
+    columns.duration = find("Duration(us)", "Task Duration(us)");
+    columns.name = find("Name", "Op Name");
+    columns.type = find("Type", "OP Type");
+    columns.core = find("Accelerator Core", "Task Type");
+    columns.agent = find("Device_id", "Device ID");
+    columns.stream = find("Stream ID");
+    return columns;
+  }
   if (sheet.kind() == TableKind::kOldKernels) {
     return {.start = find("BeginNs"),
             .end = find("EndNs"),
+            .duration = -1,
             .name = find("KernelName"),
+            .type = -1,
+            .core = -1,
             .agent = find("gpu-id"),
             .source = -1,
             .target = -1,
@@ -80,7 +97,10 @@ Columns ColumnsOf(const Sheet& sheet) {
   return {
       .start = find("Start_Timestamp"),
       .end = find("End_Timestamp"),
+      .duration = -1,
       .name = find("Kernel_Name", "Direction", "Function"),
+      .type = -1,
+      .core = -1,
       .agent = find("Agent_Id"),
       .source = find("Source_Agent_Id"),
       .target = find("Destination_Agent_Id"),
@@ -97,6 +117,9 @@ Columns ColumnsOf(const Sheet& sheet) {
                     find("Workgroup_Size_Z")},
       .grid = {find("Grid_Size_X"), find("Grid_Size_Y"), find("Grid_Size_Z")}};
 }
+
+// Ids of streams are far below.
+constexpr int64_t kCollectiveStream = 1'000'000;
 
 class RowParser final : public RecordParser {
  public:
@@ -115,8 +138,10 @@ class RowParser final : public RecordParser {
     rows_ = &rows;
     for (; rows.Next(); ++segment.next_uid) {
       rocm::Span span;
-      span.start_ns = Int(columns_.start);
-      span.end_ns = Int(columns_.end);
+      if (sheet_->kind() != TableKind::kAscend) {
+        span.start_ns = Int(columns_.start);
+        span.end_ns = Int(columns_.end);
+      }
       span.offset = chunk.offset + rows.begin();
       AddRow(span);
     }
@@ -148,6 +173,8 @@ class RowParser final : public RecordParser {
         return AddCall(span);
       case TableKind::kCopies:
         return AddCopy(span);
+      case TableKind::kAscend:
+        return AddAscend(span.offset);
       case TableKind::kAgents:
       case TableKind::kCounters:
       case TableKind::kNone:
@@ -185,6 +212,44 @@ class RowParser final : public RecordParser {
   // The old form has one column for all axes.
   int64_t Axis(int column, bool old) const {
     return old && column < 0 ? 1 : Int(column);
+  }
+
+  // Times are microseconds with digits behind the point. A task of a graph has
+  // a name of its own ("ZerosLike46"): it is called by its type.
+  void AddAscend(uint64_t offset) {
+    // msprof puts a tab behind long numbers, against spreadsheets.
+    const auto time = [&](int column) {
+      std::string_view text = Text(column);
+      while (text.ends_with('\t') || text.ends_with(' ')) text.remove_suffix(1);
+      return ParseMicroseconds(text);
+    };
+    const auto start = time(columns_.start);
+    const auto duration = time(columns_.duration);
+    if (!start || !duration) {
+      segment_->diagnostics.Add(trace::Effect::kLost, "event_without_time",
+                                "A row has no start or no duration.", offset);
+      return;
+    }
+    const auto known = [](std::string_view text) {
+      return !text.empty() && text != "N/A";
+    };
+    const std::string_view type = Text(columns_.type);
+    rocm::Dispatch dispatch;
+    dispatch.span = {start->ns, start->ns + duration->ns, offset};
+    dispatch.name = writer_.Intern(known(type) ? type : Text(columns_.name));
+    if (Text(columns_.core) == "SDMA") {
+      dispatch.kind = trace::Kind::kMemcpy;
+    } else {
+      dispatch.category = "npu_kernel";
+    }
+    dispatch.device = columns_.agent < 0 ? 0 : Int(columns_.agent);
+    dispatch.pid = device_pid_.Get(Text(columns_.agent), [&](auto) {
+      return writer_.Intern(std::to_string(dispatch.device));
+    });
+    dispatch.stream = Int(columns_.stream);
+    // Collectives have no stream in the table: they get one of their own.
+    if (dispatch.stream == kNoInt) dispatch.stream = kCollectiveStream;
+    writer_.Add(dispatch);
   }
 
   void AddCall(const rocm::Span& span) {
@@ -241,7 +306,7 @@ class RowParser final : public RecordParser {
   const CsvRows* rows_ = nullptr;
   Columns columns_{};
   StringId sheet_pid_;
-  Last<StringId> pid_;
+  Last<StringId> pid_, device_pid_;
   Last<int64_t> device_;
 };
 
@@ -362,6 +427,7 @@ Result<trace::Trace> ReadCsvFiles(
   info.format = "rocprof_csv";
   info.file = name;
   info.plain = sources.size() == 1 && sources[0]->plain();
+  std::vector<TableKind> ours;
   {
     const ScopedStage stage(options.times, "read");
     Sheets sheets;
@@ -369,6 +435,7 @@ Result<trace::Trace> ReadCsvFiles(
       info.file_bytes += source->stored_size();
       sheets.push_back(std::make_unique<Sheet>(std::move(source)));
       LAMINA_TRY(sheets.back()->Open());
+      ours.push_back(sheets.back()->kind());
     }
     // What rows refer to first.
     Agents agents;
@@ -396,7 +463,15 @@ Result<trace::Trace> ReadCsvFiles(
                             "give the folder that rocprofv3 wrote, or its "
                             "kernel_trace.csv"));
   }
-  rocm::NoteMissing(trace);
+  const bool ascend = std::ranges::any_of(
+      ours, [](TableKind kind) { return kind == TableKind::kAscend; });
+  if (ascend) {
+    trace.info.format = "ascend_csv";
+    trace.info.format_lacks =
+        "ops, launches, the host and steps: give the trace_view.json beside it";
+  } else {
+    rocm::NoteMissing(trace);
+  }
   return trace;
 }
 

@@ -27,6 +27,11 @@ TableKind KindOf(const std::vector<std::string>& header) {
   };
   if (has("KernelName") && has("BeginNs") && has("EndNs"))
     return TableKind::kOldKernels;
+  if ((has("Accelerator Core") && has("Start Time(us)") &&
+       has("Duration(us)")) ||
+      (has("Op Name") && has("Task Start Time(us)") &&
+       has("Task Duration(us)")))
+    return TableKind::kAscend;
   // Counters of rocprof-compute, by dispatch: their times are not measured.
   if (has("Dispatch_ID") && has("GPU_ID") && !has("Queue_ID") && !has("PID"))
     return TableKind::kNone;

@@ -32,6 +32,7 @@ enum class TableKind : uint8_t {
   kCopies,      // memory_copy_trace
   kAgents,      // agent_info
   kOldKernels,  // results.csv of rocprof v1 and v2
+  kAscend,      // kernel_details.csv of torch_npu, op_summary.csv of msprof
 };
 
 // By the header row.
