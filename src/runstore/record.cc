@@ -37,52 +37,6 @@ std::string Hex(const unsigned char* bytes, size_t size) {
   return out;
 }
 
-// --- what a run is ---
-
-// "LlamaForCausalLM, 32 x LlamaDecoderLayer": the class of the root module, and
-// the class that stands more than once nearest to it. Fusions below a layer do
-// not change it.
-std::string ModelOf(const Context& context) {
-  const auto& paths = context.modules.paths();
-  std::string root;
-  std::map<std::pair<uint32_t, std::string>, size_t> classes;
-  for (const auto& path : paths) {
-    std::string name(tree::Modules::ClassName(context.trace.Text(path.name)));
-    if (root.empty() && !path.parent.valid()) root = name;
-    ++classes[{path.depth, std::move(name)}];
-  }
-  for (const auto& [key, count] : classes) {
-    if (count > 1 && key.second != "ModuleList")
-      return fmt::format("{}, {} x {}", root, count, key.second);
-  }
-  return root;
-}
-
-// What profilers say of their surroundings at the top of a file, and the names
-// it is kept under.
-constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
-    {"cuda_driver_version", "driver"}, {"cuda_runtime_version", "runtime"},
-    {"hip_driver_version", "driver"},  {"hip_runtime_version", "runtime"},
-    {"CUPTI_VERSION", "recorder"},     {"roctracer_version", "recorder"},
-    {"schemaVersion", "schema"},       {"record_shapes", "shapes"},
-    {"with_stack", "stacks"},          {"profile_memory", "memory"},
-    {"with_modules", "modules"},       {"with_flops", "flops"},
-};
-
-Tags EnvironmentOf(const trace::Trace& trace) {
-  constexpr size_t kLongest = 100;
-  Tags out;
-  for (const auto& [key, raw] : trace.info.properties) {
-    for (const auto& [property, name] : kProperties) {
-      std::string_view value = raw;
-      if (value.size() > 1 && value.front() == '"' && value.back() == '"')
-        value = value.substr(1, value.size() - 2);
-      if (key == property && value.size() <= kLongest) out.emplace(name, value);
-    }
-  }
-  return out;
-}
-
 // --- units ---
 
 ClassTimes TimesOf(const std::vector<const Unit*>& units,
@@ -392,12 +346,12 @@ Result<Record> RecordOf(const std::vector<const Context*>& ranks) {
   out.format = info.format;
   if (info.base_time_ns.value_or(0) > 0)
     out.recorded_ns = *info.base_time_ns + first.trace.first_ns;
-  out.model = ModelOf(first);
+  out.model = runs::ModelOf(first);
   if (!info.devices.empty()) out.device = info.devices.front().name;
   out.devices = info.devices.size();
   out.ranks = ranks.size();
   out.world = info.world_size;
-  out.environment = EnvironmentOf(first.trace);
+  out.environment = runs::EnvironmentOf(first.trace);
   return out;
 }
 

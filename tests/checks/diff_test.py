@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """lamina diff: totals that add up, no row for a trace against itself, and
 exactly the known edits of edited copies."""
+import gzip
 import json
 import os
 import pathlib
+import re
 import sys
 
 from common import SAMPLES, Checks, Exact, lamina, report, temporary
@@ -371,6 +373,49 @@ def check_waits(checks, folder):
     checks.equal("other shapes are said", kinds, {"other_shape"})
 
 
+def check_comparable(checks, folder):
+    """Whether two can be compared, and modules under other names."""
+    sample = SAMPLES / "serve.json.gz"
+    text = gzip.decompress(sample.read_bytes()).decode()
+    names = sorted(set(re.findall(r"nn\.Module: (\w+?)_\d+", text)))
+    checks.true(f"the sample has modules: {names}", "DecoderLayer" in names)
+    inner = next(n for n in names if n not in ("DecoderLayer",) and
+                 "Layer" not in n and "LM" not in n and "Model" not in n)
+    other = folder / "renamed.json"
+    other.write_text(re.sub(rf"nn\.Module: {inner}_", "nn.Module: Fused" +
+                            inner + "_", text))
+    rows = [r for r in diff(sample, other)["diff_modules"]
+            if r["path_b"] and r["class"] == inner]
+    checks.true(f"{inner} meets Fused{inner}", rows and all(
+        r["path_b"] == r["path"].replace(inner, "Fused" + inner)
+        and f"-> Fused{inner}" in r["title"]
+        and r["instances_a"] == r["instances_b"] and r["delta_us"].ns == 0
+        for r in rows))
+    checks.equal("nothing is in one of them alone", [
+        r["title"] for r in diff(sample, other)["diff_modules"]
+        if (r["a_us"].ns == 0) != (r["b_us"].ns == 0)], [])
+    fewer = folder / "fewer.json"
+    document = json.loads(text)
+    last = max(int(n) for n in re.findall(r"DecoderLayer_(\d+)", text))
+    document["traceEvents"] = [
+        e for e in document["traceEvents"]
+        if e.get("name") != f"nn.Module: DecoderLayer_{last}"]
+    for event in document["traceEvents"]:
+        if event.get("cat") == "kernel":
+            event["dur"] = round(event["dur"] * 1.01, 3)
+    fewer.write_text(json.dumps(document))
+    tables = diff(sample, fewer, "--fail-above", "3%")
+    checks.equal("other numbers of layers stop a gate", [
+        (r["status"], r["effect"]) for r in tables["diff_comparable"]
+        if r["check"] == "model"] + [tables["diff_verdict"][0]["reason"]],
+        [("differs", "stops"), "model"])
+    graphs = SAMPLES / "graphs"
+    checks.equal("replays against launches are said", {"graphs", "recorder"}, {
+        r["check"] for r in diff(graphs / "eager.json.gz",
+                                 graphs / "replay.json.gz")["diff_comparable"]
+        if r["effect"] == "care"} & {"graphs", "recorder"})
+
+
 def check_several(checks, folder):
     """Recordings of two programs: their own noise decides."""
     sys.path.insert(0, str(SAMPLES))
@@ -404,6 +449,7 @@ def main():
     checks = Checks()
     with temporary() as name:
         check_waits(checks, pathlib.Path(name))
+        check_comparable(checks, pathlib.Path(name))
         check_several(checks, pathlib.Path(name))
     for name in ("serve", "train_step", "moe"):
         check_self(checks, SAMPLES / f"{name}.json.gz")

@@ -355,7 +355,8 @@ class Comparer {
         matching_(MatchUnits(sides, options)) {
     clocks_ = ClockText(contexts_[0]->catalog, matching_);
     for (const size_t side : {size_t{0}, size_t{1}})
-      facts_[side] = {"", DeviceOf(side), TypeOf(side), RanksOf(*given[side])};
+      facts_[side] = {ModelOf(*contexts_[side]), DeviceOf(side), TypeOf(side),
+                      RanksOf(*given[side])};
   }
 
   Comparer(const PerSide<Side const*>& none, const PerSide<Units>& sides,
@@ -431,6 +432,21 @@ class Comparer {
     return MainType(units);
   }
 
+  // Whether the matched units are replays of graphs.
+  std::string ReplayOf(size_t side) const {
+    size_t units = 0, replayed = 0;
+    for (const MatchedPhase& phase : matching_.phases) {
+      for (const Unit* unit : UnitsOf(phase, side)) {
+        ++units;
+        replayed += unit->replayed;
+      }
+    }
+    return units == 0          ? ""
+           : replayed == 0     ? "launched"
+           : replayed == units ? "replayed"
+                               : "some replayed";
+  }
+
   static std::string RanksOf(const Side& side) {
     if (side.recordings) return {};
     const size_t all = side.ranks.size() + side.left_out.size();
@@ -484,15 +500,28 @@ class Comparer {
       AddCheck("ranks", facts_[0].ranks, facts_[1].ranks, "care",
                "The jobs have other ranks.");
     }
-    if (contexts_[0] == nullptr) {
-      AddCheck("model", facts_[0].model, facts_[1].model, "stops",
-               "The recordings are of different models.");
-    }
+    const bool layers = OtherLayers(facts_[0].model, facts_[1].model);
+    AddCheck("model", facts_[0].model, facts_[1].model,
+             layers ? "stops" : "care",
+             layers ? "The recordings are of models with other numbers of "
+                      "layers."
+                    : "Modules have other classes.");
     AddCheck("device", facts_[0].device, facts_[1].device,
              options_.fail_above ? "stops" : "care",
              "The traces are of different devices.");
     AddCheck("dtype", facts_[0].type, facts_[1].type, "care",
              "Most of the matrix products have another element type.");
+    if (contexts_[0] != nullptr) {
+      AddCheck("graphs", ReplayOf(0), ReplayOf(1), "care",
+               "The host launches graphs on one side: its time, and ops, are "
+               "others.");
+      AddCheck("recorder", RecorderOf(contexts_[0]->trace),
+               RecorderOf(contexts_[1]->trace), "care",
+               "What else the profiler records takes time of the host.");
+      AddCheck("versions", VersionsOf(contexts_[0]->trace),
+               VersionsOf(contexts_[1]->trace), "none",
+               "Driver or runtime are others.");
+    }
     checks_.push_back({"clocks", "", "",
                        clocks_.empty() ? "unknown" : "differs",
                        clocks_.empty() ? "none" : "care", clocks_});

@@ -9,8 +9,10 @@
 // what is aligned.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compare/runs/units.h"
@@ -81,6 +83,19 @@ struct KeptSide {
 // no diff_modules and diff_aligned.
 Compared CompareKept(const KeptSide& a, const KeptSide& b,
                      const Options& options);
+
+// "LlamaForCausalLM, 32 x LlamaDecoderLayer": the class of the root module, and
+// the class that stands more than once nearest to it. Fusions below a layer do
+// not change it. Empty: there are no modules.
+std::string ModelOf(const Context& context);
+// Whether two such have other numbers of layers.
+bool OtherLayers(std::string_view a, std::string_view b);
+// What the profiler says of its surroundings: driver, runtime, recorder, and
+// its options.
+std::map<std::string, std::string> EnvironmentOf(const trace::Trace& trace);
+// The format with the options that cost time; versions; empty: not recorded.
+std::string RecorderOf(const trace::Trace& trace);
+std::string VersionsOf(const trace::Trace& trace);
 
 // "fp32 -> bf16": the element type with most of the time of matrix products,
 // attention and convolutions of whole traces, where it differs; else empty.

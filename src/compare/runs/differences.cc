@@ -274,7 +274,7 @@ Table Parts(const std::map<const Context*, Halves>& halves,
 
 struct ModuleRow {
   std::string_view phase;
-  std::string title, class_name, path;
+  std::string title, class_name, path, path_b;
   size_t instances_a = 0, instances_b = 0;
   int64_t a_ns = 0, b_ns = 0, delta_ns = 0;
   std::optional<int64_t> low_ns, high_ns;
@@ -292,6 +292,12 @@ const RowColumns<ModuleRow>& ModuleColumns() {
        {"class", ColumnType::kText, "Class of the module.",
         &ModuleRow::class_name, Shown::kHidden},
        {"path", ColumnType::kText, "Classes from the root.", &ModuleRow::path,
+        Shown::kHidden},
+       {"path_b", ColumnType::kText,
+        "Those of B, where a class has another name there.",
+        [](const ModuleRow& row) {
+          return row.path_b.empty() ? Value() : Value(row.path_b);
+        },
         Shown::kHidden},
        {"instances_a", ColumnType::kInt, "Modules of it in A.",
         &ModuleRow::instances_a, Shown::kHidden},
@@ -345,6 +351,64 @@ struct ClassPaths {
   std::map<std::string, size_t> instances;
 };
 
+// By path of B that A lacks the one of A that it stands for: the only class of
+// A below the same parent that B lacks, with as many modules. What is below it
+// goes with it.
+using Counts = std::map<std::string, size_t>;
+size_t DepthOf(std::string_view path) {
+  return static_cast<size_t>(std::count(path.begin(), path.end(), '/'));
+}
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+std::map<std::string, std::string> RenamedModules(const Counts& a,
+                                                  const Counts& b) {
+  std::map<std::string, std::string> renamed;
+  const auto name_in_a = [&](const std::string& path) {
+    for (std::string above = path; !above.empty(); above = ParentOf(above)) {
+      const auto found = renamed.find(above);
+      if (found != renamed.end())
+        return found->second + path.substr(above.size());
+    }
+    return path;
+  };
+  // From the root down, so that parents are known.
+  std::vector<std::string> paths;
+  for (const auto& [path, count] : b) paths.push_back(path);
+  std::stable_sort(paths.begin(), paths.end(),
+                   [](const std::string& x, const std::string& y) {
+                     return DepthOf(x) < DepthOf(y);
+                   });
+  // By parent in A and number of modules, what only one side has.
+  using Place = std::pair<std::string, size_t>;
+  std::map<Place, std::vector<std::string>> only_a;
+  for (const auto& [path, count] : a) {
+    if (!b.contains(path)) only_a[{ParentOf(path), count}].push_back(path);
+  }
+  for (size_t i = 0; i < paths.size();) {
+    const size_t depth = DepthOf(paths[i]);
+    std::map<Place, std::vector<std::string>> only_b;
+    for (; i < paths.size() && DepthOf(paths[i]) == depth; ++i) {
+      if (!a.contains(name_in_a(paths[i])))
+        only_b[{name_in_a(ParentOf(paths[i])), b.at(paths[i])}].push_back(
+            paths[i]);
+    }
+    for (const auto& [place, own] : only_b) {
+      const auto others = only_a.find(place);
+      if (own.size() == 1 && others != only_a.end() &&
+          others->second.size() == 1)
+        renamed[own.front()] = others->second.front();
+    }
+  }
+  std::map<std::string, std::string> out;
+  for (const std::string& path : paths) {
+    if (std::string known = name_in_a(path); known != path)
+      out[path] = std::move(known);
+  }
+  return out;
+}
+
 // The contexts of matched units, by side; of a job those of the slowest ranks.
 PerSide<std::set<const Context*>> ContextsOf(const Matching& matching) {
   PerSide<std::set<const Context*>> contexts;
@@ -371,6 +435,20 @@ Table Modules(const Matching& matching, const Options& options) {
       any |= !paths.of.empty();
       for (const auto& [path, count] : paths.instances)
         instances[side][path] = std::max(instances[side][path], count);
+    }
+  }
+  const auto renamed = RenamedModules(instances[0], instances[1]);
+  std::map<std::string, std::string> name_in_b;
+  for (const auto& [path, known] : renamed) {
+    name_in_b[known] = path;
+    instances[1][known] = instances[1][path];
+    instances[1].erase(path);
+  }
+  for (const Context* context : contexts[1]) {
+    if (contexts[0].contains(context)) continue;
+    for (std::string& path : places.at(context).of) {
+      if (const auto found = renamed.find(path); found != renamed.end())
+        path = found->second;
     }
   }
   if (any) {
@@ -404,6 +482,11 @@ Table Modules(const Matching& matching, const Options& options) {
                       .path = path,
                       .instances_a = count(0),
                       .instances_b = count(1)};
+        if (const auto other = name_in_b.find(path); other != name_in_b.end()) {
+          row.path_b = other->second;
+          const std::string name = row.path_b.substr(row.path_b.rfind('/') + 1);
+          if (name != row.class_name) row.title += fmt::format(" -> {}", name);
+        }
         const auto cell = sums.cells.find(path);
         if (cell != sums.cells.end()) {
           row.a_ns = std::llround(cell->second.ns[0]);
