@@ -664,6 +664,13 @@ class Comparer {
     return "Each pass";
   }
 
+  // "8 steps": what units are.
+  std::string CountOfUnits(size_t count) const {
+    const std::string& basis = sides_[0].basis;
+    if (basis == kPassBasis) return Counted(count, "pass", "passes");
+    return Counted(count, basis == kWindowBasis ? "window" : "step");
+  }
+
   std::string PhaseText(const MatchedPhase& phase, const Judged& judged) const {
     const std::string unit = UnitWord(phase.phase);
     std::string text;
@@ -677,13 +684,13 @@ class Comparer {
           phase.change.estimate > 0 ? "more" : "less",
           HumanTime(std::llround(phase.mean_ns[1])),
           HumanTime(std::llround(phase.mean_ns[0])),
-          Counted(phase.units[0], "unit"),
+          CountOfUnits(phase.units[0]),
           GroupDigits(static_cast<int64_t>(phase.units[1])));
     } else if (*phase.change.low <= 0 && *phase.change.high >= 0) {
       text = fmt::format(
           "{}: no difference that {} of A and {} of {} can show ({:+.1f} %, "
           "between {:+.1f} and {:+.1f} %; {:.1f} % could be seen).",
-          unit, Counted(phase.units[0], "unit"),
+          unit, CountOfUnits(phase.units[0]),
           GroupDigits(static_cast<int64_t>(phase.units[1])), options_.letter,
           PercentOf(phase.change.estimate), PercentOf(*phase.change.low),
           PercentOf(*phase.change.high), 100 * phase.detectable);
@@ -700,7 +707,7 @@ class Comparer {
           more ? "more" : "less", low, high,
           HumanTime(std::llround(phase.mean_ns[1])),
           HumanTime(std::llround(phase.mean_ns[0])),
-          Counted(phase.units[0], "unit"),
+          CountOfUnits(phase.units[0]),
           GroupDigits(static_cast<int64_t>(phase.units[1])), options_.letter);
     }
     if (judged.verdict == Verdict::kFail)

@@ -246,7 +246,7 @@ Result<Units> UnitsOfPasses(const Context& context) {
   LAMINA_ASSIGN(const auto* const model,
                 context.Get<analysis::layers::LayerModel>());
   Units out;
-  out.basis = "passes of the layers";
+  out.basis = kPassBasis;
   out.unclaimed = model->no_pass.size();
   for (const auto& pass : model->passes) {
     std::vector<SliceId> work = pass.outside;
@@ -305,7 +305,7 @@ std::string_view PhaseName(Phase phase) {
 
 Units WindowOf(const Context& context) {
   Units out;
-  out.basis = "window";
+  out.basis = kWindowBasis;
   const auto slices = context.trace.device_slices();
   std::vector<SliceId> work(slices.begin(), slices.end());
   if (work.empty()) return out;

@@ -59,9 +59,13 @@ struct Unit {
   }
 };
 
+// Units::basis of what is no step.
+inline constexpr const char* kPassBasis = "passes of the layers";
+inline constexpr const char* kWindowBasis = "window";
+
 struct Units {
   std::vector<Unit> units;
-  std::string basis;     // "ProfilerStep", "passes of the layers"
+  std::string basis;     // "ProfilerStep", kPassBasis ...
   size_t unclaimed = 0;  // device events of no unit
   // Whether left_out says what is not compared, because not all units are here.
   bool settled = false;
