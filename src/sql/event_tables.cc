@@ -10,7 +10,6 @@
 #include <array>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <tuple>
 
 #include "analysis/common/lost_work.h"
@@ -19,6 +18,7 @@
 #include "analysis/host/sequences.h"
 #include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
+#include "analysis/host/sync_cost.h"
 #include "analysis/path/tables.h"
 #include "sql/table_def.h"
 #include "trace/losses.h"
@@ -367,14 +367,6 @@ TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
 // copy to the host is what a program waits for to read it, and a single number
 // is at most eight bytes.
 std::string_view ReaderOf(const EventModel& m, const host::Wait& wait) {
-  static const std::set<std::string_view> kScalars = {
-      "aten::item",       "aten::_local_scalar_dense",
-      "aten::is_nonzero", "aten::tolist",
-      "aten::equal",      "aten::allclose",
-      "aten::nonzero",    "aten::masked_select",
-      "aten::unique_dim", "aten::_unique2",
-      "aten::bincount",   "aten::repeat_interleave",
-      "aten::_unique",    "aten::unique_consecutive"};
   constexpr int64_t kNumberBytes = 8;
   const NodeId node = m.tree().node(wait.slice);
   bool copies = wait.copies(), in_op = false;
@@ -382,7 +374,7 @@ std::string_view ReaderOf(const EventModel& m, const host::Wait& wait) {
     if (!m.tree().IsOp(n)) continue;
     in_op = true;
     const std::string_view name = m.tree().name(n);
-    if (kScalars.contains(name)) return "scalar";
+    if (host::ReadsBack(name)) return "scalar";
     copies |=
         name == "aten::copy_" || name == "aten::_to_copy" || name == "aten::to";
   }

@@ -574,8 +574,8 @@ constexpr ColumnWord kWords[] = {
     {"subtree_time_ns", kInt,
      "Sum of durations of everything below the calls."},
     {"sync_uid", kInt,
-     "The blocking call that it waits for or follows; also of gaps in which "
-     "the host is not yet as far ahead as before the call."},
+     "The blocking call without which, and without those before it, the same "
+     "host would not leave this idle time."},
     {"table_name", kText, "Table."},
     {"target", kText, "Target of a call or copy."},
     {"target_uid", kInt,

@@ -94,6 +94,8 @@ FAULTS = {
                        measured=True, options=(("small", True),)),
     "device_sync": Fault("train", ("host.sync_explicit",), 1, whole=True,
                          measured=True, options=(("small", True),)),
+    "mask_reads": Fault("train", ("host.sync_scalar",), 4e4,
+                        options=(("small", True),)),
     "cpu_item": Fault("train", (), 200, fixed=True, decoy=True),
     "pageable_batch": Fault("train", ("copy.pageable",), 1e6,
                             also_ok=("copy.d2h_blocking",)),

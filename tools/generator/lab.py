@@ -250,6 +250,18 @@ def product(lab, m, n, k, op="aten::mm", fault=None, size=0):
            "cudaLaunchKernelExC")
 
 
+def mask_read(lab, rows, host_ns):
+    """Rows by a mask: their number is read back, and the op is long."""
+    with lab.op("aten::index", [(rows, 64)]):
+        lab.busy(host_ns / 2)
+        with lab.op("aten::nonzero", [(rows,)]):
+            kernel(lab, "aten::nonzero", [(rows,)],
+                   "void cub::DeviceReduceSingleTileKernel<int>", 3000, 1)
+            lab.copy("DtoH", 4)
+            lab.stream_sync()
+        lab.busy(host_ns / 2)
+
+
 def pointwise(lab, op, dims, functor, inputs=2):
     count = 1
     for d in dims[0]:
@@ -495,6 +507,8 @@ def layer_body(lab, plan, number):
             lab.item()
         for _ in range(int(plan.size("device_sync"))):
             lab.device_sync()
+        if size := plan.size("mask_reads"):
+            mask_read(lab, t, size)
     lab.labels.pop("layer")
 
 

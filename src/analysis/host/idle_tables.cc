@@ -108,8 +108,8 @@ Schema PartsSchema() {
            {"track_id", ColumnType::kInt,
             "Thread of that call, a row of track.", Shown::kHidden},
            {"sync_uid", ColumnType::kInt,
-            "The blocking call that it waits for or follows; also of gaps in "
-            "which the host is not yet as far ahead as before the call.",
+            "The blocking call without which, and without those before it, "
+            "the same host would not leave this idle time.",
             Shown::kHidden},
            {"step", ColumnType::kInt, "Step of the launch.", Shown::kHidden},
            {"steady", ColumnType::kBool,

@@ -8,6 +8,8 @@
 #include <optional>
 #include <random>
 
+#include "analysis/host/idle.h"
+#include "analysis/host/sync_cost.h"
 #include "analysis/path/tables.h"
 #include "trace/builder.h"
 #include "trace/sync_record.h"
@@ -193,6 +195,7 @@ class Loaded {
         model_(host::HostModel::Build(context_, options)),
         graph_(Graph::Build(model_)) {}
   const Graph& graph() const { return graph_; }
+  const host::HostModel& model() const { return model_; }
 
  private:
   static const std::shared_ptr<const rules::Catalog>& Catalog() {
@@ -313,6 +316,70 @@ TEST(Path, WhatIfsAgreeWithASimulator) {
   EXPECT_EQ(without[n / 2], 0);
   EXPECT_LE(without[n * 95 / 100], 0.01);
   EXPECT_LE(without.back(), 0.06);
+}
+
+// Idle time between the first kernel and the last.
+int64_t IdleOf(const trace::Trace& trace) {
+  const auto& work = trace.device_slices();
+  int64_t busy = 0, end = trace.Start(work[0]);
+  for (const SliceId s : work) {
+    busy += trace.Duration(s);
+    end = std::max(end, trace.End(s));
+  }
+  return end - trace.Start(work[0]) - busy;
+}
+
+// What blocking calls are charged with is the idle time that the same program
+// does not have without them; of a host that is slower than the device that is
+// nothing. Parts are charged whole: one of them is the error.
+TEST(SyncOfParts, ChargesWhatASimulatorSaves) {
+  const auto rules = *host::LoadRules(rules::DataSet());
+  int charged = 0;
+  for (int p = 0; p < 200; ++p) {
+    std::mt19937_64 random(static_cast<uint64_t>(p));
+    const bool slow_host = p % 3 == 0;
+    Program program, without;
+    for (int i = 0; i < 240; ++i) {
+      Op op;
+      op.what = Op::What::kLaunch;
+      op.value =
+          slow_host ? 2000 : 24000 + 2 * static_cast<int64_t>(random() % 9000);
+      program.ops.push_back(op);
+      op.what = Op::What::kHost;
+      op.value = 2 * (slow_host ? 12000
+                                : 2000 + static_cast<int64_t>(random() % 5000));
+      program.ops.push_back(op);
+      if (i % 8 != 7) continue;
+      op.what =
+          random() % 2 == 0 ? Op::What::kStreamSync : Op::What::kDeviceSync;
+      program.ops.push_back(op);
+    }
+    for (const Op& op : program.ops) {
+      if (op.what == Op::What::kLaunch || op.what == Op::What::kHost)
+        without.ops.push_back(op);
+    }
+    const Simulated base = Simulator().Simulate(program, 2, 2);
+    const Loaded loaded(base.trace, {});
+    const host::Idle idle = host::FindIdle(loaded.model(), *rules);
+    const auto calls = host::SyncOfParts(loaded.model(), idle);
+    int64_t found = 0, longest = 0;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      longest = std::max(longest, idle.parts[i].length_ns);
+      if (calls[i].valid()) found += idle.parts[i].length_ns;
+    }
+    const int64_t truth =
+        IdleOf(base.trace) - IdleOf(Simulator().Simulate(without, 2, 2).trace);
+    if (slow_host) {
+      // The calls have nothing to wait for: what they take is time of the host.
+      EXPECT_EQ(found, 0) << p;
+    } else {
+      EXPECT_NEAR(static_cast<double>(found), static_cast<double>(truth),
+                  static_cast<double>(longest))
+          << p;
+    }
+    charged += found > 0 ? 1 : 0;
+  }
+  EXPECT_GE(charged, 130);
 }
 
 // Threads and device work are cut into pieces of 2^14 events, which are walked
