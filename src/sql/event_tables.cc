@@ -12,13 +12,14 @@
 #include <mutex>
 #include <tuple>
 
+#include "analysis/common/collective.h"
 #include "analysis/common/lost_work.h"
 #include "analysis/host/activities.h"
 #include "analysis/host/counters.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host/steady.h"
-#include "analysis/host/tables.h"
 #include "analysis/host/sync_cost.h"
+#include "analysis/host/tables.h"
 #include "analysis/path/tables.h"
 #include "sql/table_def.h"
 #include "trace/losses.h"
@@ -182,13 +183,15 @@ std::vector<Spec> DeviceColumns() {
       });
   add("own_ns", Type::kInt,
       "Its part of the time in which the device is busy: each moment belongs "
-      "to the event that began first.",
+      "to the event that began first, outside computation to a gather that "
+      "computation waits for, not to a reduction beside it.",
       [](const EventModel& m, size_t r) -> Value {
         return m.own_ns[m.device_row(r)];
       });
   add("exposed_ns", Type::kInt,
       "Of communication and copies: the part outside computation; each moment "
-      "belongs to the one that began first.",
+      "belongs to the one that began first, of a reduction and a gather that "
+      "computation waits for to the gather.",
       [](const EventModel& m, size_t r) -> Value {
         return m.exposed_ns[m.device_row(r)];
       });
@@ -298,13 +301,40 @@ std::vector<Spec> HostColumns() {
   return out;
 }
 
+// Whether computation begins right behind a time, as if it had waited for it.
+bool Releases(const host::Cover& compute, int64_t time) {
+  return compute.Over(time - 1, time) == 0 &&
+         compute.Over(time, time + host::kNearNs) > 0;
+}
+
 // Each moment of the busy time to the event that began first, and of the time
-// outside computation to the communication or copy that began first.
+// outside computation to the communication or copy that began first; but to a
+// gather beside a reduction if computation begins behind the gather only: it
+// waits for its parameters.
 void FillOwn(EventModel& model) {
   const Trace& trace = model.trace();
   model.own_ns.assign(trace.device.size(), 0);
   model.exposed_ns.assign(trace.device.size(), 0);
   model.before.assign(trace.device.size(), SliceId());
+  absl::flat_hash_map<SliceId, analysis::CollectiveKind> kinds;
+  for (const analysis::Collective& one :
+       analysis::CollectCollectives(model.context->tree, model.context->device))
+    kinds[one.slice] = one.kind;
+  using analysis::CollectiveKind;
+  const auto kind_of = [&](SliceId s) {
+    const auto known = kinds.find(s);
+    return known == kinds.end() ? CollectiveKind::kUnknown : known->second;
+  };
+  const auto gathers = [&](SliceId s) {
+    const CollectiveKind kind = kind_of(s);
+    return kind == CollectiveKind::kAllGather ||
+           kind == CollectiveKind::kBroadcast;
+  };
+  const auto reduces = [&](SliceId s) {
+    const CollectiveKind kind = kind_of(s);
+    return kind == CollectiveKind::kReduceScatter ||
+           kind == CollectiveKind::kAllReduce;
+  };
   for (const host::DeviceFacts& device : model.host->devices()) {
     std::vector<Interval> compute;
     for (const SliceId s : device.work) {
@@ -315,6 +345,7 @@ void FillOwn(EventModel& model) {
     absl::flat_hash_map<int64_t, SliceId> last;  // by stream
     int64_t reached = std::numeric_limits<int64_t>::min();
     int64_t reached_other = reached;
+    SliceId holds;  // what reached so far, other than computation
     for (const SliceId s : device.work) {
       const uint32_t row = trace.slices.detail[s.value];
       const int64_t start = trace.Start(s), end = trace.End(s);
@@ -326,6 +357,20 @@ void FillOwn(EventModel& model) {
       const int64_t from = std::max(start, reached_other);
       if (end > from)
         model.exposed_ns[row] = end - from - covered.Over(from, end);
+      if (holds.valid() && start < reached_other && gathers(s) &&
+          reduces(holds) && Releases(covered, end) &&
+          !Releases(covered, reached_other)) {
+        const uint32_t other = trace.slices.detail[holds.value];
+        const int64_t until = std::min(end, reached_other);
+        const int64_t shared =
+            std::min({until - start - covered.Over(start, until),
+                      model.own_ns[other], model.exposed_ns[other]});
+        for (auto* const time : {&model.own_ns, &model.exposed_ns}) {
+          (*time)[other] -= shared;
+          (*time)[row] += shared;
+        }
+      }
+      if (end >= reached_other) holds = s;
       reached_other = std::max(reached_other, end);
     }
   }

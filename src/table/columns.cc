@@ -412,7 +412,8 @@ constexpr ColumnWord kWords[] = {
      "Empty: none, or too many collectives at one time to look at each."},
     {"own_ns", kInt,
      "Its part of the time in which the device is busy: each moment belongs to "
-     "the event that began first."},
+     "the event that began first, outside computation to a gather that "
+     "computation waits for, not to a reduction beside it."},
     {"p50", kInt, "Median over time."},
     {"p50_ns", kInt, "Median."},
     {"p95", kInt, "95th percentile over time."},
