@@ -295,7 +295,7 @@ class Run {
     ledger_.emplace(std::vector<IntervalSet>(ranks), world_->own_ns);
     facts_ = world_->facts;
     for (const char* name :
-         {"torch", "jax", "amd", "cuda", "kineto", "captures"})
+         {"torch", "jax", "amd", "cuda", "kineto", "python", "captures"})
       facts_.try_emplace(name, "0");
     facts_["window_ns"] = std::to_string(out_.window_ns);
     facts_["total_ns"] =
@@ -426,7 +426,8 @@ class Run {
         EXISTS (SELECT 1 FROM recording WHERE key = 'format' AND text = 'nsys')
           OR EXISTS (SELECT 1 FROM api_call WHERE name GLOB 'cuda[A-Z]*' OR name GLOB 'cu[A-Z]*')
           OR EXISTS (SELECT 1 FROM device_info WHERE compute_major > 0 OR name REGEXP '(?i)nvidia|tesla|quadro|geforce|titan'),
-        EXISTS (SELECT 1 FROM recording WHERE key = 'format' AND text = 'kineto'))"));
+        EXISTS (SELECT 1 FROM recording WHERE key = 'format' AND text = 'kineto'),
+        EXISTS (SELECT 1 FROM python_frame) OR EXISTS (SELECT 1 FROM annotation WHERE name REGEXP '\.py[(:][0-9]'))"));
     const auto is = [&](size_t column) {
       return found[0].At(0, column).integer();
     };
@@ -438,6 +439,8 @@ class Run {
     facts_["cuda"] = cuda ? "1" : "0";
     facts_["captures"] = Captures() ? "1" : "0";
     facts_["kineto"] = std::to_string(torch != 0 && is(4) != 0);
+    facts_["python"] =
+        std::to_string(int64_t{torch != 0 || jax != 0 || is(5) != 0});
     return {};
   }
 
