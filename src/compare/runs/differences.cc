@@ -19,6 +19,7 @@
 
 #include "analysis/common/cost_view.h"
 #include "base/escape.h"
+#include "compare/runs/halves.h"
 #include "cost/arguments.h"
 #include "cost/device.h"
 #include "cost/dtype.h"
@@ -74,74 +75,6 @@ const RowColumns<PartRow>& PartColumns() {
         Shown::kPercent}}};
   return columns;
 }
-
-// Which half of a layer each module path is, by the classes of modules.
-class Halves {
- public:
-  Halves(const Context& context, const rules::PatternTable& rules)
-      : context_(context), modules_(context.modules) {
-    const auto& paths = modules_.paths();
-    own_.resize(paths.size());
-    for (size_t i = 0; i < paths.size(); ++i) {
-      const int rule = rules.Find(
-          tree::Modules::ClassName(context.trace.Text(paths[i].name)));
-      if (rule != rules::PatternTable::kNone) own_[i] = rules.rule(rule).value;
-    }
-    children_.resize(paths.size());
-    for (size_t i = 0; i < paths.size(); ++i) {
-      if (paths[i].parent.valid())
-        children_[paths[i].parent.value].push_back(static_cast<uint32_t>(i));
-    }
-    // A layer has both halves below it, directly.
-    layer_.resize(paths.size());
-    for (size_t i = 0; i < paths.size(); ++i) {
-      std::set<std::string_view> halves;
-      for (const uint32_t child : children_[i]) {
-        if (!own_[child].empty()) halves.insert(own_[child]);
-      }
-      layer_[i] = halves.size() > 1;
-    }
-  }
-
-  // Nothing where no module tells.
-  std::optional<std::string_view> Of(SliceId s) const {
-    if (modules_.empty()) return std::nullopt;
-    const tree::NodeId launcher = context_.device.launcher(s);
-    if (!launcher.valid()) return std::nullopt;
-    const auto owner = modules_.OwnerOf(launcher);
-    if (!owner.path.valid()) return "outside";
-    const auto& paths = modules_.paths();
-    std::string_view named;
-    for (tree::ModulePathId id = owner.path; id.valid();
-         id = paths[id.value].parent) {
-      if (named.empty()) named = own_[id.value];
-      const tree::ModulePathId parent = paths[id.value].parent;
-      if (!parent.valid() || !layer_[parent.value]) continue;
-      if (!own_[id.value].empty()) return own_[id.value];
-      return Behind(parent.value, id.value);
-    }
-    return named.empty() ? "outside" : named;
-  }
-
- private:
-  // The half before which a module of a layer stands; the last for those at
-  // its end.
-  std::string_view Behind(uint32_t layer, uint32_t module) const {
-    std::string_view half;
-    for (const uint32_t child : children_[layer]) {
-      if (own_[child].empty()) continue;
-      half = own_[child];
-      if (child > module) break;
-    }
-    return half;
-  }
-
-  const Context& context_;
-  const tree::Modules& modules_;
-  std::vector<std::string> own_;  // by path
-  std::vector<std::vector<uint32_t>> children_;
-  std::vector<bool> layer_;
-};
 
 // Sums of matched units by key, per unit with the mix of A.
 template <class Key>
@@ -935,9 +868,7 @@ namespace {
 
 Result<std::map<const Context*, Halves>> HalvesOf(const Context& any,
                                                   const Matching& matching) {
-  LAMINA_ASSIGN(const auto files, any.input.data.Load("halves"));
-  LAMINA_ASSIGN(const auto rules,
-                rules::ReadPatternTable(files, "rules", "half"));
+  LAMINA_ASSIGN(const auto rules, HalfRules(any));
   std::map<const Context*, Halves> halves;
   for (const auto& side : ContextsOf(matching)) {
     for (const Context* context : side)
