@@ -6,6 +6,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MANY = 100_000
@@ -19,7 +20,9 @@ def run(program, *words):
 def make(program, folder, many=False):
     """Fills `folder`: the samples; runs/before and runs/after, dumps of a
     pipeline with and without one fusion; cut.json, a trace whose end is
-    missing; with `many` many.json.gz, MANY kernels."""
+    missing; server.json with bench.json, what its clients recorded, and
+    b16.json, b256.json, b400.json, its decodes at these batches; with `many`
+    many.json.gz, MANY kernels."""
     folder = pathlib.Path(folder)
     shutil.copytree(ROOT / "samples", folder, dirs_exist_ok=True)
     dump = folder / "fusions/001_export_export_to_gm.txt.gz"
@@ -34,6 +37,10 @@ def make(program, folder, many=False):
         folder / "runs/after.yaml", "-o", folder / "runs/after")
     whole = gzip.decompress((folder / "serve.json.gz").read_bytes())
     (folder / "cut.json").write_bytes(whole[:len(whole) * 2 // 3])
+    serve = (sys.executable, folder / "serving.py")
+    run(*serve, folder / "server.json", folder / "bench.json")
+    for batch in (16, 256, 400):
+        run(*serve, folder / f"b{batch}.json", "--batch", batch)
     if many:
         # Lengths between 1 us and 2 ms by a fixed rule, 512 names.
         events = [{"ph": "X", "cat": "kernel", "name": f"kernel_{i % 512:03}",

@@ -180,6 +180,36 @@ class TraceQuestions(Asked):
                         what_if=what_if, no_sync_records=no_sync_records,
                         infer=infer, only=only, top=top)
 
+    def requests(self, bench: Input, *, slo: Optional[Text] = None,
+                 request: Optional[Text] = None, only: Texts = (),
+                 top: Optional[int] = None,
+                 clock: Literal["auto", "epoch", "own"] = "auto",
+                 clock_offset: Optional[Text] = None,
+                 bench_line: Optional[int] = None, steady: bool = False,
+                 progress: Optional[Progress] = None) -> Report:
+        """What users of a server waited for.
+
+        Lays the records of a client's bench on the trace: queue, TTFT and ITL
+        of each request, whose prefill delayed whom, goodput. `request`: its
+        path.
+
+        bench: Records of the bench
+        slo: Limits of a request: ttft=200ms,itl=25ms; p99: before one: of all
+        request: Also the path of this request: what its time is made of
+        only: Only these tables: a,b
+        top: Rows per table
+        clock: Whether times of the records are a wall clock or have any zero
+        clock_offset: Place by hand: the clock of the records minus that of the
+            trace
+        bench_line: Of a file with a line per run this one, from 1 (default:
+            the last)
+        steady: Summaries of the stretch of even load alone
+        """
+        return self.ask("requests", progress=progress, bench=bench, slo=slo,
+                        request=request, only=only, top=top, clock=clock,
+                        clock_offset=clock_offset, bench_line=bench_line,
+                        steady=steady)
+
     def annotate(self, *, from_: Inputs = (),
                  min_evidence: Optional[Text] = None, only: Texts = (),
                  top: Optional[int] = None, compiled: Inputs = (),
@@ -680,6 +710,35 @@ def diff(a: Input, b: Input, *, findings: bool = False, capture: Inputs = (),
                unit=unit, measure=measure, run_noise=run_noise,
                capture_a=capture_a, capture_b=capture_b, against=against,
                store=store, layout=layout, python_stacks=python_stacks)
+
+
+def sweep(paths: Inputs, *, x: Literal["auto", "batch", "context", "tokens",
+          "requests"] = "auto",
+          group: Literal["half", "family", "module", "kernel"] = "half",
+          phase: Literal["auto", "decode", "prefill", "mixed"] = "auto",
+          steady: bool = False, capture: Inputs = (), only: Texts = (),
+          top: Optional[int] = None, threads: int = 0,
+          rules: Optional[Path] = None,
+          progress: Optional[Progress] = None) -> Report:
+    """Time over batch or context.
+
+    Traces at several loads: the time of each part of a layer as a
+    function, its knee, what one more request costs.
+
+    paths: One trace per load
+    x: The load: requests that generate, their mean context, tokens of a
+        pass, or prompts; auto: the first of which there are several
+    group: What is a part of a pass
+    phase: Passes that are taken; auto: those with most time
+    steady: Of each trace the stretch of even load alone
+    capture: Traces in which the replayed graphs were captured, or a folder
+        of them: their ops join the tree below the launches
+    only: Only these tables: a,b
+    top: Rows per table
+    """
+    return ask("sweep", threads=threads, rules=rules, progress=progress,
+               paths=paths, x=x, group=group, phase=phase, steady=steady,
+               capture=capture, only=only, top=top)
 
 
 def ranks(paths: Inputs, *, only: Texts = (), top: Optional[int] = None,

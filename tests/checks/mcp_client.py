@@ -26,6 +26,7 @@ SAMPLE_CALLS = [
     ("event", {"trace": "serve.json.gz", "uid": 40}),
     ("tree", {"trace": "moe.json.gz"}),
     ("diff", {"a": "ranks/rank0.json.gz", "b": "ranks/rank2.json.gz"}),
+    ("requests", {"trace": "server.json", "bench": "bench.json"}),
     ("ranks", {"paths": ["ranks"]}),
     ("annotate", {"trace": "graphs/replay.json.gz",
                   "from": ["graphs/capture.json.gz"]}),

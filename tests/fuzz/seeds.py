@@ -13,6 +13,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/golden"))
 import run_golden  # noqa: E402
+sys.path.insert(0, str(ROOT / "samples"))
+import serving  # noqa: E402
 
 DATABASES = {".sqlite": "nsys", ".db": "rocpd", ".rpd": "rpd"}
 MAX_BYTES = 60000  # -max_len of tests/fuzz/run
@@ -132,6 +134,15 @@ def from_samples(seeds):
                   file.read_bytes()[:MAX_BYTES // 4])
 
 
+def from_servers(seeds):
+    """Records of requests in each form."""
+    server = serving.Server("vllm", 1)
+    requests = serving.load(1, 4)
+    serving.serve(server, requests)
+    for form in ("vllm", "aiperf", "genai-perf", "trtllm", "csv"):
+        seeds.add("requests", form, serving.records(requests, form))
+
+
 def from_messages(seeds):
     """Messages of both eras of the Model Context Protocol."""
     meta = ('"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
@@ -185,6 +196,7 @@ def main():
     from_pages(seeds)
     from_data(seeds)
     from_samples(seeds)
+    from_servers(seeds)
     from_queries(seeds)
     from_messages(seeds)
     from_seed_files(seeds)

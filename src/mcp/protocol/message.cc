@@ -318,6 +318,7 @@ Json InputSchema(const Tool& tool) {
 
 const Json& OutputSchema() {
   // Short on purpose: a host puts the schemas of all tools before a model.
+  // Every answer has all of these.
   static const Json schema = Json::parse(R"({
     "type": "object",
     "properties": {
@@ -328,9 +329,7 @@ const Json& OutputSchema() {
         "type": "object",
         "required": ["name", "columns", "rows", "total_rows"]}},
       "truncated": {"type": "boolean"},
-      "next_cursor": {"type": ["string", "null"]}},
-    "required": ["question", "state", "notes", "tables", "truncated",
-                 "next_cursor"]})");
+      "next_cursor": {"type": ["string", "null"]}}})");
   return schema;
 }
 

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina requests: what users of a server waited for, on the trace of its
+// device.
+#include <algorithm>
+#include <fmt/core.h>
+
+#include "base/decimal.h"
+#include "engine/report.h"
+#include "questions/bodies.h"
+#include "serving/tables.h"
+
+namespace lamina::questions {
+namespace {
+
+struct RequestParams {
+  std::string trace;
+  std::string bench;
+  std::string slo;
+  std::string request;
+  std::string clock = "auto";
+  std::string clock_offset;
+  std::optional<int64_t> bench_line;
+  bool steady = false;
+};
+
+Result<serving::Records> RecordsOf(const RequestParams& params) {
+  serving::ReadOptions read;
+  if (params.clock != "auto") {
+    read.clock =
+        params.clock == "epoch" ? serving::Clock::kEpoch : serving::Clock::kOwn;
+  }
+  read.line = params.bench_line;
+  return serving::ReadRecords(params.bench, read);
+}
+
+// Why requests are not placed, and what to do.
+Error NotPlaced(const RequestParams& params, const serving::Join& join) {
+  using Status = serving::JoinStatus;
+  switch (join.status) {
+    case Status::kNoStartTimes:
+      return InputError(
+          params.bench,
+          "has no start times: requests cannot be placed on " + params.trace,
+          "record them with --save-detailed of a vLLM that "
+          "writes start_times, or with AIPerf");
+    case Status::kNoPasses:
+      return InputError(
+          params.trace,
+          "says of no pass what it had to do: requests cannot be placed",
+          "record the annotations of the engine; docs/serving.md says how");
+    case Status::kClocksApart:
+      return InputError(
+          params.bench,
+          fmt::format("has a clock that is {} {} that of {}, more than a pass: "
+                      "requests would come {} the passes that served them",
+                      HumanTime(std::abs(join.apart_ns)),
+                      join.apart_ns > 0 ? "ahead of" : "behind", params.trace,
+                      join.apart_ns > 0 ? "after" : "long before"),
+          "⟨clock⟩ own places them by their tokens alone");
+    case Status::kAmbiguous:
+      return InputError(
+          params.bench,
+          fmt::format("fits the passes of {} in several places (best {:.0f} "
+                      "%, another {:.0f} %)",
+                      params.trace, 100 * join.score, 100 * join.second),
+          "⟨clock_offset⟩ S places it by hand");
+    default:
+      return InputError(
+          params.bench,
+          fmt::format("has times that fit no placement on the passes of {} "
+                      "(best {:.0f} %): is it the same run?",
+                      params.trace, 100 * join.score),
+          "⟨clock_offset⟩ S places it by hand");
+  }
+}
+
+// On a terminal: what answers; the rest is in files.
+void FitRequestScreen(Asker& asker, ResultSet& result) {
+  if (!asker.for_screen()) return;
+  constexpr size_t kRows = 10;
+  if (asker.top == 0) asker.top = kRows;
+  if (!asker.only.empty()) return;
+  static constexpr std::string_view kCloser[] = {
+      "request_passes", "serving_load", "requests_join"};
+  std::erase_if(result.tables, [](const Table& table) {
+    return table.rows() == 0 ||
+           std::find(std::begin(kCloser), std::end(kCloser), table.name()) !=
+               std::end(kCloser);
+  });
+}
+
+Result<Answer> AskRequests(const RequestParams& params, Asker& asker) {
+  std::vector<std::string> names;
+  for (const Schema& schema : serving::RequestSchemas())
+    names.push_back(schema.name);
+  LAMINA_TRY(engine::CheckOnly(asker.only, names));
+  serving::AccountOptions options;
+  LAMINA_ASSIGN(options.limits, serving::ParseLimits(params.slo));
+  options.request = params.request;
+  serving::JoinOptions how;
+  if (!params.clock_offset.empty()) {
+    const auto seconds = ParseDouble(params.clock_offset);
+    if (!seconds || std::abs(*seconds) > 4e9) {
+      return Fail(UsageError("⟨clock_offset⟩: expected seconds",
+                             "the clock of the records minus that of the "
+                             "trace, as 98765.4321"));
+    }
+    how.offset_ns = std::llround(*seconds * 1e9);
+  }
+  LAMINA_ASSIGN(const serving::Records records, RecordsOf(params));
+  LAMINA_ASSIGN(const auto session, asker.OpenTrace(params.trace));
+  analysis::Settings settings;
+  settings.threads = asker.ThreadCount();
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  const ScopedStage stage(&asker.times, "requests");
+  LAMINA_ASSIGN(const runs::Units units, runs::FindUnits(*context, true, true));
+  std::vector<serving::ServedPass> passes = serving::PassesOf(units);
+  options.first_ns = context->trace.first_ns;
+  serving::Join join;
+  join.status = serving::JoinStatus::kNoPasses;
+  if (!passes.empty()) {
+    join = serving::PlaceRequests(records, passes,
+                                  context->trace.info.base_time_ns, how);
+  }
+  Document document;
+  document.command = "requests";
+  document.inputs = {params.trace, params.bench};
+  if (join.status != serving::JoinStatus::kJoined) {
+    document.result = serving::AccountRecords(records, join).result;
+    Answer answer(std::move(document));
+    answer.fault = NotPlaced(params, join);
+    return answer;
+  }
+  if (params.steady) {
+    options.window =
+        serving::FindSteadyWindow(passes, options.first_ns, nullptr);
+    if (!options.window) {
+      return Fail(InputError(params.trace,
+                             "has no stretch of even load of 6 passes or more",
+                             "leave ⟨steady⟩ out"));
+    }
+  }
+  LAMINA_ASSIGN(
+      serving::Account account,
+      serving::AccountRequests(units, passes, records, join, options));
+  document.result = std::move(account.result);
+  if (options.window) {
+    document.result.notes.push_back(MakeNote(
+        Severity::kInfo, "requests_steady",
+        fmt::format("Summaries are of {} passes of even load, {} to {} of the "
+                    "trace; ramp and drain are left out.",
+                    options.window->passes,
+                    HumanTime(options.window->start_ns - options.first_ns),
+                    HumanTime(options.window->end_ns - options.first_ns)),
+        {{"serving_window", "", "", {}}}));
+  }
+  FitRequestScreen(asker, document.result);
+  Answer answer(std::move(document));
+  answer.failed = account.missed;
+  if (account.missed)
+    answer.misses.push_back("a limit of a percentile is missed: requests_slo");
+  return answer;
+}
+
+}  // namespace
+
+Body DescribeRequests(Description& args, Asker& asker) {
+  auto params = std::make_shared<RequestParams>();
+  args.Add("trace", params->trace, "Trace file of the server").Required();
+  args.Add("--bench", params->bench,
+           "Records of clients: a bench of vLLM, SGLang, AIPerf or genai-perf, "
+           "metrics of requests of TensorRT-LLM or vLLM, or a table")
+      .Required()
+      .ValueName("FILE");
+  args.Add("--slo", params->slo,
+           "Limits of a request: ttft, itl, tpot, e2e; p99: before one is a "
+           "check of all, with status 1 when it is missed "
+           "(ttft=200ms,p99:itl=25ms)");
+  args.Add("--request", params->request,
+           "Also the path of this request: what its time is made of")
+      .ValueName("ID");
+  args.Add("--clock", params->clock,
+           "Whether times of the records are a wall clock or have any zero")
+      .OneOf({"auto", "epoch", "own"})
+      .ShowDefault();
+  args.Add("--clock-offset", params->clock_offset,
+           "Place by hand: the clock of the records minus that of the trace")
+      .ValueName("SECONDS");
+  args.Add("--bench-line", params->bench_line,
+           "Of a file with a line per run this one, from 1 (default: the last)")
+      .ValueName("N");
+  args.Flag("--steady", params->steady,
+            "Summaries of the stretch of even load alone");
+  return [params, &asker] { return AskRequests(*params, asker); };
+}
+
+}  // namespace lamina::questions
