@@ -185,7 +185,8 @@ class TraceQuestions(Asked):
                  top: Optional[int] = None,
                  clock: Literal["auto", "epoch", "own"] = "auto",
                  clock_offset: Optional[Text] = None,
-                 bench_line: Optional[int] = None, steady: bool = False,
+                 bench_line: Optional[int] = None, findings: bool = False,
+                 steady: bool = False,
                  progress: Optional[Progress] = None) -> Report:
         """What users of a server waited for.
 
@@ -203,12 +204,14 @@ class TraceQuestions(Asked):
             trace
         bench_line: Of a file with a line per run this one, from 1 (default:
             the last)
+        findings: Also what the findings of the trace mean for users:
+            fix_effects
         steady: Summaries of the stretch of even load alone
         """
         return self.ask("requests", progress=progress, bench=bench, slo=slo,
                         request=request, only=only, top=top, clock=clock,
                         clock_offset=clock_offset, bench_line=bench_line,
-                        steady=steady)
+                        findings=findings, steady=steady)
 
     def annotate(self, *, from_: Inputs = (),
                  min_evidence: Optional[Text] = None, only: Texts = (),

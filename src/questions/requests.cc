@@ -7,6 +7,7 @@
 
 #include "base/decimal.h"
 #include "engine/report.h"
+#include "findings/findings.h"
 #include "questions/bodies.h"
 #include "serving/tables.h"
 
@@ -21,7 +22,7 @@ struct RequestParams {
   std::string clock = "auto";
   std::string clock_offset;
   std::optional<int64_t> bench_line;
-  bool steady = false;
+  bool steady = false, findings = false;
 };
 
 Result<serving::Records> RecordsOf(const RequestParams& params) {
@@ -32,6 +33,30 @@ Result<serving::Records> RecordsOf(const RequestParams& params) {
   }
   read.line = params.bench_line;
   return serving::ReadRecords(params.bench, read);
+}
+
+// Where findings of the trace would save time.
+Result<std::vector<serving::FixGain>> GainsOf(
+    const std::shared_ptr<engine::Session>& session) {
+  LAMINA_ASSIGN(const auto rules, findings::RuleSet::Load(session->data()));
+  LAMINA_ASSIGN(const findings::Diagnosis diagnosis,
+                findings::Diagnose(session, rules, {}));
+  std::vector<serving::FixGain> out;
+  for (const findings::Finding& one : diagnosis.findings) {
+    if (one.gain_ns <= 0 || one.suppressed || one.small) continue;
+    serving::FixGain& gain = out.emplace_back();
+    gain.finding = one.rule->id;
+    gain.fix = one.todo;
+    gain.gain_ns = one.gain_ns;
+    gain.low_ns = one.gain_low_ns;
+    gain.high_ns = std::max(one.gain_ns, one.gain_high_ns);
+    for (const findings::Claim& claim : one.spans) {
+      gain.spans.push_back(
+          {claim.start_ns,
+           claim.start_ns + std::max(claim.dur_ns, claim.owned_ns)});
+    }
+  }
+  return out;
 }
 
 // Why requests are not placed, and what to do.
@@ -142,6 +167,9 @@ Result<Answer> AskRequests(const RequestParams& params, Asker& asker) {
                              "leave ⟨steady⟩ out"));
     }
   }
+  if (params.findings) {
+    LAMINA_ASSIGN(options.gains, GainsOf(session));
+  }
   LAMINA_ASSIGN(
       serving::Account account,
       serving::AccountRequests(units, passes, records, join, options));
@@ -191,6 +219,8 @@ Body DescribeRequests(Description& args, Asker& asker) {
   args.Add("--bench-line", params->bench_line,
            "Of a file with a line per run this one, from 1 (default: the last)")
       .ValueName("N");
+  args.Flag("--findings", params->findings,
+            "Also what the findings of the trace mean for users: fix_effects");
   args.Flag("--steady", params->steady,
             "Summaries of the stretch of even load alone");
   return [params, &asker] { return AskRequests(*params, asker); };

@@ -276,7 +276,7 @@ std::vector<Candidate> BestOf(const Placer& placer,
     // Not all that are as good as the last are kept; they are near others.
     out.resize(std::min(out.size(), left));
   }
-  constexpr size_t kSteps = 100'000'000;
+  constexpr size_t kSteps = 20'000'000;
   out.resize(std::min(
       out.size(), std::clamp<size_t>(kSteps / (placer.tokens() + 1), 16, 200)));
   for (Candidate& one : out) one.score = placer.Judge(one.offset);

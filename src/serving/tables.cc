@@ -14,6 +14,7 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "compare/runs/statistics.h"
+#include "serving/effects.h"
 #include "table/row_columns.h"
 
 namespace lamina::serving {
@@ -295,10 +296,13 @@ struct RankBounds {
 
 RankBounds BoundsOf(size_t n, double share) {
   RankBounds out;
-  // P(X <= k) of the binomial distribution, term by term in logarithms.
+  // P(X <= k) of the binomial distribution, term by term in logarithms; what is
+  // 12 standard deviations below the mean is nothing.
   double below = 0;
   const auto count = static_cast<double>(n);
-  for (size_t k = 0; k <= n; ++k) {
+  const double first =
+      count * share - 12 * std::sqrt(count * share * (1 - share)) - 1;
+  for (auto k = static_cast<size_t>(std::max(0.0, first)); k <= n; ++k) {
     const auto x = static_cast<double>(k);
     const double term =
         std::exp(std::lgamma(count + 1) - std::lgamma(x + 1) -
@@ -682,10 +686,15 @@ class TableMaker {
       tables.push_back(Path(*one));
       tables.push_back(Kernels(*one));
     }
+    tables.push_back(EffectTable(passes_, join_, options_.limits,
+                                 options_.gains, out.result.notes));
     FindSteadyWindow(passes_, options_.first_ns, &tables);
     tables.push_back(Passes());
     tables.push_back(Load());
     AddSentences(out.result.notes);
+    std::stable_sort(
+        out.result.notes.begin(), out.result.notes.end(),
+        [](const Note& x, const Note& y) { return x.severity < y.severity; });
     return out;
   }
 
@@ -952,6 +961,9 @@ class TableMaker {
         }
       }
     }
+    std::map<const Request*, size_t> prompt_passes;
+    for (const RequestTimes& one : times_)
+      prompt_passes[one.placed->request] = one.placed->prompt.size();
     std::vector<CauseRow> rows;
     // In the order of the records, not of addresses.
     const auto row_of = [&](const Request* request) {
@@ -962,13 +974,7 @@ class TableMaker {
       if (request != nullptr) {
         row.request = request->id;
         row.input = request->input_tokens;
-        size_t passes = 0;
-        for (const auto& [pass, of] : readers) {
-          passes += std::any_of(of.begin(), of.end(), [&](const auto& reader) {
-            return reader.first == request;
-          });
-        }
-        row.passes = passes;
+        row.passes = prompt_passes.at(request);
       } else {
         row.passes = sum.passes.size();
       }
@@ -1578,12 +1584,12 @@ Account AccountRecords(const Records& records, const Join& join) {
 }
 
 std::vector<Schema> RequestSchemas() {
-  return {JoinColumns().schema(),   SummaryColumns().schema(),
-          LimitColumns().schema(),  MeetingColumns().schema(),
-          CauseColumns().schema(),  RequestColumns().schema(),
-          PathColumns().schema(),   KernelShareColumns().schema(),
-          WindowColumns().schema(), PassColumns().schema(),
-          LoadColumns().schema()};
+  return {JoinColumns().schema(),  SummaryColumns().schema(),
+          LimitColumns().schema(), MeetingColumns().schema(),
+          CauseColumns().schema(), RequestColumns().schema(),
+          PathColumns().schema(),  KernelShareColumns().schema(),
+          EffectSchema(),          WindowColumns().schema(),
+          PassColumns().schema(),  LoadColumns().schema()};
 }
 
 }  // namespace lamina::serving

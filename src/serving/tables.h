@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/interval_set.h"
 #include "lamina/result.h"
 #include "serving/join.h"
 
@@ -37,7 +38,16 @@ std::optional<SteadyWindow> FindSteadyWindow(
     const std::vector<ServedPass>& passes, int64_t first_ns,
     std::vector<Table>* tables);
 
+// What a fix would take out of the time of the device: where, and how much of
+// it is gained, at least and at most.
+struct FixGain {
+  std::string finding, fix;
+  std::vector<Interval> spans;                   // in the time of the trace
+  int64_t gain_ns = 0, low_ns = 0, high_ns = 0;  // of all of them
+};
+
 struct AccountOptions {
+  std::vector<FixGain> gains;  // that are told in times of requests
   std::vector<Limit> limits;
   std::string request;                 // whose path is wanted; empty: of none
   std::optional<SteadyWindow> window;  // summaries of what lies in it

@@ -110,6 +110,18 @@ def path_of_one(folder):
     whole = sum(row["extra_ms"] for row in tables["interference"])
     checks.true("whose prompts delayed others explains all of the delay",
                 abs(shared - whole) < 0.02 * whole + 0.01)
+    _, tables = ask(trace, bench, "--findings", "--slo", "ttft=2ms")
+    effects = {row["finding"]: row for row in tables["fix_effects"]}
+    gaps = effects["gaps"]
+    itl = next(row for row in tables["requests_summary"]
+               if row["metric"] == "itl_ms")
+    checks.true("no fix makes a token later, none saves more than there is",
+                all(-itl["p99"] <= row["itl_p99_ms"] <= row["itl_p99_least_ms"]
+                    <= 1e-9 for row in effects.values()))
+    checks.true(f"gaps of 12 us and more between passes: {gaps['itl_p50_ms']}",
+                -0.02 < gaps["itl_p50_ms"] < -0.011)
+    checks.equal("prompts elsewhere are still waited for",
+                 effects["interference"]["ttft_p50_ms"], None)
     r, _ = ask(trace, bench, "--request", "nobody")
     checks.equal("a request that is not there", r.returncode, 2)
 
