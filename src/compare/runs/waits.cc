@@ -11,6 +11,7 @@
 #include <map>
 
 #include "analysis/common/gaps.h"
+#include "base/decimal.h"
 #include "base/escape.h"
 #include "base/interval_set.h"
 #include "compare/runs/differences.h"
