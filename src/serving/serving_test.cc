@@ -54,14 +54,14 @@ TEST(ServingRecords, FormsAreKnownByWhatTheyHold) {
 }
 
 TEST(ServingRecords, WhatIsNoRecordIsRefused) {
-  for (const char* text : {"", "  ", "{}", "[]", "[1, 2]", "a,b\n1,2\n",
-                           R"({"ttfts": [], "itls": []})",
-                           R"({"ttfts": [-1], "itls": [[]]})",
-                           R"({"ttfts": [1e300], "itls": [[]]})"}) {
+  for (const char* text :
+       {"", "  ", "{}", "[]", "[1, 2]", "a,b\n1,2\n",
+        R"({"ttfts": [], "itls": []})", R"({"ttfts": [-1], "itls": [[]]})",
+        R"({"ttfts": [1e300], "itls": [[]]})"}) {
     EXPECT_FALSE(ParseRecords("bench", text, {})) << text;
   }
-  EXPECT_FALSE(ParseRecords(
-      "bench", R"({"ttfts": [1], "itls": [[]]})", {.clock = {}, .line = 2}));
+  EXPECT_FALSE(ParseRecords("bench", R"({"ttfts": [1], "itls": [[]]})",
+                            {.clock = {}, .line = 2}));
 }
 
 // A server with one slot more than it needs: passes of random length, requests
@@ -94,9 +94,9 @@ Truth Simulate(uint32_t seed, int64_t offset, int64_t delay) {
     own.generating = static_cast<int64_t>(running.size());
     own.prompts = prompt;
     own.prompt_tokens = prompt ? draw(50, 400) : 0;
-    own.phase = !prompt            ? runs::Phase::kDecode
+    own.phase = !prompt           ? runs::Phase::kDecode
                 : running.empty() ? runs::Phase::kPrefill
-                                   : runs::Phase::kMixed;
+                                  : runs::Phase::kMixed;
     own.end_ns = now + 200'000 + draw(0, 60'000) + 500 * *own.prompt_tokens;
     if (prompt) {
       Request& request = out.records.requests.emplace_back();
@@ -108,8 +108,8 @@ Truth Simulate(uint32_t seed, int64_t offset, int64_t delay) {
     }
     for (Running& one : running) {
       Request& request = out.records.requests[one.request];
-      request.chunk_ns.push_back(own.end_ns + delay + draw(0, 15'000) +
-                                 offset - request.start_ns);
+      request.chunk_ns.push_back(own.end_ns + delay + draw(0, 15'000) + offset -
+                                 request.start_ns);
       out.pass[one.request].push_back(own.number);
       --one.left;
     }
@@ -147,9 +147,8 @@ TEST(ServingJoin, EveryTokenStandsOnItsPass) {
     ASSERT_EQ(join.status, JoinStatus::kJoined) << seed;
     EXPECT_GE(SlowShare(truth, join.offset_ns), 0.98) << seed;
     for (const PlacedRequest& one : join.requests) {
-      const auto& pass =
-          truth.pass[static_cast<size_t>(one.request -
-                                         truth.records.requests.data())];
+      const auto& pass = truth.pass[static_cast<size_t>(
+          one.request - truth.records.requests.data())];
       EXPECT_EQ(one.pass, pass) << seed << " " << one.request->id;
       ASSERT_TRUE(one.prompt_known) << seed << " " << one.request->id;
       EXPECT_EQ(one.prompt.size(), 1u);
