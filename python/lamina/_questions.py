@@ -185,8 +185,8 @@ class TraceQuestions(Asked):
                  top: Optional[int] = None,
                  clock: Literal["auto", "epoch", "own"] = "auto",
                  clock_offset: Optional[Text] = None,
-                 bench_line: Optional[int] = None, findings: bool = False,
-                 steady: bool = False,
+                 bench_line: Optional[int] = None, log: Inputs = (),
+                 findings: bool = False, steady: bool = False,
                  progress: Optional[Progress] = None) -> Report:
         """What users of a server waited for.
 
@@ -204,6 +204,8 @@ class TraceQuestions(Asked):
             trace
         bench_line: Of a file with a line per run this one, from 1 (default:
             the last)
+        log: Log of the server, for passes whose load the trace does not say:
+            vLLM, TensorRT-LLM or SGLang; may be repeated
         findings: Also what the findings of the trace mean for users:
             fix_effects
         steady: Summaries of the stretch of even load alone
@@ -211,7 +213,7 @@ class TraceQuestions(Asked):
         return self.ask("requests", progress=progress, bench=bench, slo=slo,
                         request=request, only=only, top=top, clock=clock,
                         clock_offset=clock_offset, bench_line=bench_line,
-                        findings=findings, steady=steady)
+                        log=log, findings=findings, steady=steady)
 
     def annotate(self, *, from_: Inputs = (),
                  min_evidence: Optional[Text] = None, only: Texts = (),

@@ -240,6 +240,7 @@ const std::vector<Row>& Rows() {
         Also("--clock"),
         Also("--clock-offset"),
         Also("--bench-line"),
+        AlsoPath("--log"),
         Also("--findings"),
         Also("--steady")}},
       {"sweep",

@@ -56,6 +56,7 @@ TEST(Questions, HaveEveryOptionOfTheirCommands) {
       {"path", {"--overlay", "--critical-only"}},
       {"diff", {"--fail-above", "--unknown"}},
       {"ranks", {"--engine", "--partials", "--shard", "--pictures"}},
+      {"requests", {"--server-log"}},
       {"annotate", {"--require"}},
       {"memory", {"--fail-above", "--fail-leaks"}},
       {"graph layers", {"--all"}},

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <fmt/core.h>
 
+#include "base/byte_source.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "engine/report.h"
 #include "findings/findings.h"
 #include "questions/bodies.h"
+#include "serving/server_log.h"
 #include "serving/tables.h"
 
 namespace lamina::questions {
@@ -17,6 +20,7 @@ namespace {
 struct RequestParams {
   std::string trace;
   std::string bench;
+  std::vector<std::string> logs;
   std::string slo;
   std::string request;
   std::string clock = "auto";
@@ -57,6 +61,29 @@ Result<std::vector<serving::FixGain>> GainsOf(
     }
   }
   return out;
+}
+
+// What logs say of passes joins what the trace says; notes say how much.
+Result<std::vector<Note>> ApplyLogs(const std::vector<std::string>& logs,
+                                    std::vector<serving::ServedPass>& passes) {
+  constexpr size_t kMostLogBytes = size_t{1} << 30;
+  std::vector<Note> notes;
+  for (const std::string& path : logs) {
+    LAMINA_ASSIGN(const std::string text, ReadAll(path, kMostLogBytes));
+    LAMINA_ASSIGN(const serving::ServerLog log,
+                  serving::ParseServerLog(path, text));
+    const serving::LogFit fit = serving::ApplyServerLog(log, passes);
+    notes.push_back(
+        fit.placed
+            ? MakeNote(Severity::kInfo, "server_log",
+                       fmt::format("{}: {} passes have their load from {}.",
+                                   log.format, fit.filled, path))
+            : MakeNote(Severity::kWarning, "server_log_unplaced",
+                       fmt::format("{}: its {} fit the passes in no one "
+                                   "place; nothing is taken from it.",
+                                   path, Counted(log.lines.size(), "line"))));
+  }
+  return notes;
 }
 
 // Why requests are not placed, and what to do.
@@ -143,6 +170,7 @@ Result<Answer> AskRequests(const RequestParams& params, Asker& asker) {
   LAMINA_ASSIGN(const runs::Units units, runs::FindUnits(*context, true, true));
   std::vector<serving::ServedPass> passes = serving::PassesOf(units);
   options.first_ns = context->trace.first_ns;
+  LAMINA_ASSIGN(std::vector<Note> log_notes, ApplyLogs(params.logs, passes));
   serving::Join join;
   join.status = serving::JoinStatus::kNoPasses;
   if (!passes.empty()) {
@@ -154,6 +182,7 @@ Result<Answer> AskRequests(const RequestParams& params, Asker& asker) {
   document.inputs = {params.trace, params.bench};
   if (join.status != serving::JoinStatus::kJoined) {
     document.result = serving::AccountRecords(records, join).result;
+    document.result.notes = std::move(log_notes);
     Answer answer(std::move(document));
     answer.fault = NotPlaced(params, join);
     return answer;
@@ -174,6 +203,8 @@ Result<Answer> AskRequests(const RequestParams& params, Asker& asker) {
       serving::Account account,
       serving::AccountRequests(units, passes, records, join, options));
   document.result = std::move(account.result);
+  document.result.notes.insert(document.result.notes.end(), log_notes.begin(),
+                               log_notes.end());
   if (options.window) {
     document.result.notes.push_back(MakeNote(
         Severity::kInfo, "requests_steady",
@@ -202,6 +233,15 @@ Body DescribeRequests(Description& args, Asker& asker) {
            "metrics of requests of TensorRT-LLM or vLLM, or a table")
       .Required()
       .ValueName("FILE");
+  args.Add("--log", params->logs,
+           "Log of the server, for passes whose load the trace does not say: "
+           "vLLM, TensorRT-LLM or SGLang; may be repeated")
+      .OneWord()
+      .ValueName("FILE");
+  args.Add("--server-log", params->logs, "The same as --log")
+      .OneWord()
+      .ValueName("FILE")
+      .In(Group::kHidden);
   args.Add("--slo", params->slo,
            "Limits of a request: ttft, itl, tpot, e2e; p99: before one is a "
            "check of all, with status 1 when it is missed "

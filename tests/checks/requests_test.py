@@ -9,6 +9,7 @@ usage: requests_test.py LAMINA"""
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 
@@ -271,6 +272,50 @@ def damage(folder):
         checks.equal(f"no records: {text[:40]!r}", r.returncode, 3)
 
 
+def logs(folder):
+    """A trace without annotations, and the log of its server."""
+    server = serving.Server("vllm", 60)
+    requests = serving.load(60, 24)
+    serving.serve(server, requests)
+    bench, log, trace = folder / "b", folder / "log", folder / "bare.json"
+    bench.write_text(serving.records(requests, "vllm"))
+    document = server.document()
+    draw, lines, trtllm = random.Random(60), ["INFO engine started"], []
+    for e in document["traceEvents"]:
+        m = re.match(r"execute_\d+_context_(\d+)\(sq(\d+)sk.*_generation_"
+                     r"(\d+)\(", e["name"])
+        if m:
+            ms = e["dur"] / 1000 + 0.02 + draw.random() * 0.01
+            lines.append(
+                f"INFO Iteration({len(lines)}): {m[1]} context requests, {m[2]}"
+                f" context tokens, {m[3]} generation requests, {m[3]} "
+                f"generation tokens, iteration elapsed time: {ms:.2f} ms")
+            trtllm.append(
+                f"[TRT-LLM] [I] iter = {len(trtllm)}, rank = 0, "
+                f"host_step_time = {ms}ms, prev_device_step_time = 1ms, states "
+                f"= {{'num_ctx_requests': {m[1]}, 'num_ctx_tokens': {m[2]}, "
+                f"'num_generation_tokens': {m[3]}}}")
+    document["traceEvents"] = [e for e in document["traceEvents"]
+                               if e["cat"] != "user_annotation"]
+    trace.write_text(json.dumps(document))
+    r, _ = ask(trace, bench)
+    checks.equal("without annotations", r.returncode, 3)
+    # The server ran before and after the recording.
+    for text in (lines, trtllm):
+        log.write_text("\n".join(text[90:] + text + text[:50]) + "\n")
+        r, tables = ask(trace, bench, "--log", log)
+        checks.equal(f"with a log {r.stderr}", r.returncode, 0)
+        if not r.returncode:
+            checks.equal("and no wrong join",
+                         wrong_joins(requests, tables, True), [])
+    draw.shuffle(lines)
+    log.write_text("\n".join(lines) + "\n")
+    r, _ = ask(trace, bench, "--log", log)
+    checks.equal("a log of another order gives nothing", r.returncode, 3)
+    log.write_text("no line of a pass\n")
+    checks.equal("no log", ask(trace, bench, "--log", log)[0].returncode, 3)
+
+
 def sweep(folder):
     paths = []
     for batch in (1, 8, 32, 64, 128, 256, 384, 512):
@@ -307,6 +352,6 @@ def sweep(folder):
 
 with temporary() as name:
     for part in (forms, path_of_one, clocks, others, part_of_a_run, strings,
-                 damage, sweep):
+                 damage, logs, sweep):
         part(pathlib.Path(name))
 checks.finish()
